@@ -4,12 +4,16 @@ import traceback
 from pathlib import Path
 
 NODE = ("django.template.base", "Node")
+# Of an error's text so much is shown.
+LONGEST = 400
 
 
 def in_a_line(error):
     """An error in one line: `KeyError: 'x'`; with the missing file or server, if another error hides the cause."""
     hidden = f": {in_a_line(error.__cause__)}" if isinstance(error.__cause__, OSError) else ""
-    return f"{type(error).__name__}: {error}".splitlines()[0] + hidden
+    # Some say what is missing in lines of their own.
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return (text if len(text) <= LONGEST else f"{text[:LONGEST]}...") + hidden
 
 
 def in_words(error):

@@ -14,7 +14,7 @@ from time_limit import NoResponse, time_limit
 
 # As the kit asks for pages.
 HERE = "127.0.0.1"
-LOCAL = (HERE, "localhost", "[::1]", "*")
+LOCAL = (HERE, "localhost", ".localhost", "0.0.0.0", "[::1]", "::1", "*")
 # Where Django acts for others: the line that asked for it is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
 # What calls a middleware or a view: the frames outside of it are of others.
@@ -232,10 +232,8 @@ def readers_of(settings, harmless, found):
     middleware = [name for name in settings.MIDDLEWARE if not name.startswith(TOOLBAR)]
     first = list(itertools.takewhile(OUTSIDE.__contains__, middleware))
     ours = f"{__name__}.{watch_reads.__name__}"
-    names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS]
-    several = len({name for name in names if name not in LOCAL}) > 1 or any(
-        name.startswith((".", "*")) for name in settings.ALLOWED_HOSTS
-    )
+    names = [name for name in settings.ALLOWED_HOSTS if name == "*" or name not in LOCAL]
+    several = len({name.lstrip(".") for name in names}) > 1 or any(name.startswith((".", "*")) for name in names)
     left_out = {entry if entry.startswith("cookie:") else entry.lower() for entry in harmless}
     left_out |= {"scheme"} if several else {"scheme", "host"}
     readers = {}

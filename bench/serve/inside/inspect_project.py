@@ -30,7 +30,7 @@ from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import plain, services
 from inspect_start import ANCHORS, PLAIN, Search, start_page
 from inspect_static import static_files
-from settings_statements import lines_that_run, missing_variables, secret_in_code, statements
+from settings_statements import lines_that_run, mentioned_variables, missing_variables, secret_in_code, statements
 from time_limit import leave_threads
 
 # What is laid over settings where they are served.
@@ -115,7 +115,9 @@ def configured(question, folder):
         django.setup()
     except (Exception, SystemExit) as error:
         problem = Problem("settings", error)
-        problem.record["variables"] = missing_variables(ran, Path(name.replace(".", "/") + ".py"))
+        of_settings = Path(name.replace(".", "/") + ".py")
+        problem.record["variables"] = missing_variables(ran, of_settings)
+        problem.record["mentioned"] = mentioned_variables(problem.record["error"], ran, of_settings)
         raise problem from None
     found = statements(ran)
     in_code, is_default = secret_in_code(key, found.get("SECRET_KEY", []))
@@ -504,6 +506,7 @@ def as_served(settings, remote, folder):
     # One that comes from a variable which is not set is None, or empty.
     settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
+    loaded("noted_static", Path(__file__).parent / "noted_static.py")
     noted = "noted_static.NotedStaticFilesStorage"
     if "staticfiles" in getattr(settings, "STORAGES", {}):
         put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": {"BACKEND": noted}})
@@ -523,7 +526,8 @@ def put(settings, name, value):
 def main():
     """Write the facts, or the problem, to the file."""
     output, question = sys.argv[1], json.loads(sys.argv[2])
-    sys.path.insert(0, str(Path.cwd()))
+    # In place of this file's folder: a project has modules of the same names, such as `apps`.
+    sys.path[0] = str(Path.cwd())
     with tempfile.TemporaryDirectory() as folder:
         try:
             facts = inspect(question, folder)

@@ -8,12 +8,16 @@ import ast
 import contextlib
 import inspect
 import os
+import re
 import sys
 import threading
 from pathlib import Path
 
 # What reads a variable of one kind, as env.int("NAME").
 OF_KIND = ("str", "int", "bool", "float", "list", "tuple", "dict", "json", "url", "db", "cache", "path", "bytes")
+
+# What reads variables, with a default or without.
+READERS = {"getenv", "environ", "env", "config"}
 
 
 @contextlib.contextmanager
@@ -141,6 +145,16 @@ def missing_variables(ran, settings_file):
         ran_there = {line for own, line in ran if own == file}
         names += [name for name in dict.fromkeys(_variables(tree.body, ran_there)) if name not in known]
     return names
+
+
+def mentioned_variables(error, ran, settings_file):
+    """The variables that the settings read, also with a default, and that the text of an error names."""
+    words, names = set(re.findall(r"[A-Z][A-Z\d_]+", error)), []
+    for file in dict.fromkeys([*(file for file, _ in ran), settings_file]):
+        for node in ast.walk(_parsed(file)):
+            if isinstance(node, ast.Call) and {*_dotted(node.func)} & READERS:
+                names += [it.value for it in node.args[:1] if isinstance(it, ast.Constant)]
+    return [name for name in dict.fromkeys(names) if name in words]
 
 
 def _with_defaults(tree):

@@ -396,7 +396,8 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     found: dict[str, str] = msgspec.json.decode(answer or b"{}")
     if "DJANGO_SETTINGS_MODULE" not in found:
         remedy = name_them
-        if "django" in why.lower() and "Error" in why:
+        cannot_import_django = "django" in why.lower() and "Error" in why
+        if cannot_import_django or environments.lacks_package(folder, why):
             remedy = environments.remedy(folder, python)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
     return {name: value for name, value in found.items() if value}

@@ -1,17 +1,22 @@
-"""The interpreter of a project: from its virtual environment, also one of poetry or pipenv."""
+"""The interpreter of a project: from its virtual environment, wherever its tools put it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
+import sys
+import tomllib
+from collections.abc import Collection
 from pathlib import Path
 
 # Where a project's virtual environment usually is.
 FOLDERS = (".venv", "venv", "env")
-# The variable by which uv is told another place.
-OF_UV = "UV_PROJECT_ENVIRONMENT"
+# The variable by which uv is told another place, and the one of an environment that is active.
+OF_UV, ACTIVE = "UV_PROJECT_ENVIRONMENT", "VIRTUAL_ENV"
 # A file that says which tool manages the packages, and the tool's command that prints the interpreter.
 ASKED = {
     "poetry.lock": ("poetry", "env", "info", "--executable"),
@@ -25,6 +30,7 @@ MADE_BY = {
     "Pipfile": "run `pipenv install` in {folder}",
     "requirements.txt": "run `{python} -m venv {venv} && {venv}/bin/pip install -r {folder}/requirements.txt`",
 }
+NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'")
 
 
 def interpreter(folder: Path) -> Path | None:
@@ -37,18 +43,46 @@ def interpreter(folder: Path) -> Path | None:
             if python.is_file():
                 return python
     for place in around:
-        for file, command in ASKED.items():
-            named = _asked(place, command) if (place / file).is_file() else None
+        for file in _listings(place):
+            named = _asked(place, ASKED[file]) if file in ASKED else None
             if named:
                 return named
-    return None
+    return _active()
+
+
+def lacks_package(folder: Path, error: str, own: Collection[str] = ()) -> bool:
+    """True if an error says that a module is missing which is not one of the project in this folder.
+
+    own  names of its other modules
+    """
+    missing = NO_MODULE.search(error)
+    return bool(missing) and missing[1] not in {*own, *(path.stem for path in folder.iterdir())}
 
 
 def _around(folder: Path) -> list[Path]:
-    """The folder and its parents inside the repository, because manage.py may be in a subfolder."""
+    """The folder and its parents inside the repository, because manage.py may be in a subfolder; without a
+    repository, the folder and its parent, where tutorials have the environment."""
     around = [folder, *folder.parents]
-    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
+    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 1)
     return around[: top + 1]
+
+
+def _listings(folder: Path) -> list[str]:
+    """The files of `MADE_BY` in the folder. A library that poetry manages has no lock file, but a table."""
+    found = [name for name in MADE_BY if (folder / name).is_file()]
+    with contextlib.suppress(OSError, ValueError):
+        table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+        if "poetry" in table.get("tool", {}) and "poetry.lock" not in found:
+            found.append("poetry.lock")
+    return found
+
+
+def _active() -> Path | None:
+    """The interpreter of the active environment; None if that is the instrument's, or none is."""
+    active = Path(os.environ.get(ACTIVE) or sys.prefix)
+    python = active / "bin" / "python"
+    is_own = active.resolve() == Path(sys.prefix).resolve()
+    return python if python.is_file() and not is_own else None
 
 
 def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
@@ -74,7 +108,7 @@ def remedy(folder: Path, python: Path) -> str:
     install = "install it there"
     if interpreter(folder) is None:
         for place in _around(folder):
-            file = next((name for name in MADE_BY if (place / name).is_file()), None)
+            file = next(iter(_listings(place)), None)
             if file:
                 venv = place / FOLDERS[0]
                 names = {

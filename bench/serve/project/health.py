@@ -64,7 +64,7 @@ def way_in(status: int, location: str | None) -> str:
 
 def is_refused(facts: Facts, page: InspectedPage) -> bool:
     """True if the code refuses an existing page."""
-    return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
+    return page.status in REFUSED and (page.status != 404 or (page.path in facts.urls and facts.rows_as_served))
 
 
 def unnamed(said: Description, facts: Facts) -> str:

@@ -308,21 +308,30 @@ def _settings_of(database: str) -> dict[str, Any]:
     }
 
 
-def _words(project: Project, stage: str, error: str, where: str | None, variables: Sequence[str] = ()) -> str:
+def _words(
+    project: Project,
+    stage: str,
+    error: str,
+    where: str | None,
+    variables: Sequence[str] = (),
+    mentioned: Sequence[str] = (),
+) -> str:
     """The error of a stage that failed, and the remedy.
 
     variables  variables that the settings read and the environment lacks
+    mentioned  variables that the settings read, also with a default, and that the error names
     """
     what = f"settings {project.settings}" if stage == "settings" else stage
     at = f" ({where})" if where else ""
-    own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
-    missing = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
-    if (missing and missing[1] not in own) or NO_DRIVER.search(error):
+    own = {project.settings.partition(".")[0]}
+    if environments.lacks_package(project.folder, error, own) or NO_DRIVER.search(error):
         remedy = environments.remedy(project.folder, project.python)
     elif error.startswith("KeyError") or LACKS_VARIABLE.search(error) or any(name in error for name in variables):
         remedy = WRITE_VARIABLE
         if variables:
             remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
+    elif mentioned:
+        remedy = WRITE_VARIABLE.replace("the variable", joined(mentioned, "or"))
     elif "GDAL" in error and "installed?" in error:
         remedy = "install it here and on the host, on Debian by apt-get install gdal-bin"
     elif LACKS.search(error):

@@ -179,6 +179,7 @@ def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is
         (BALANCED, "testserver:8443", False, True),
         ({"ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}, "localhost:8000", True, True),
         ({"ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}, "127.0.0.1:8000", False, True),
+        ({"ALLOWED_HOSTS": ["localhost", "::1", "0.0.0.0", ".localhost"]}, "localhost:8000", True, True),
         ({"ALLOWED_HOSTS": ["testserver", "localhost"]}, "localhost:8000", False, True),
         ({"ALLOWED_HOSTS": ["testserver", "b.test"]}, "testserver:8000", False, True),
         ({"ALLOWED_HOSTS": [".test"]}, "a.test:8000", False, True),

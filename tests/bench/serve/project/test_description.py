@@ -158,7 +158,7 @@ def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
     ("text", "said"),
     [
         ("", "it sets no DJANGO_SETTINGS_MODULE; write settings = "),
-        ("import nothing_of_the_kind", "No module named 'nothing_of_the_kind'; write settings = "),
+        ("import nothing_of_the_kind", "No module named 'nothing_of_the_kind'; install it there, or name the int"),
     ],
 )
 def test_a_manage_py_that_sets_nothing_needs_a_word(folder, text, said):

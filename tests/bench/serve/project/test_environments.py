@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,37 @@ def test_where_uv_is_told_another_place_it_is_there(project, tmp_path, monkeypat
     assert environments.interpreter(project) == python
 
 
-@pytest.mark.parametrize(("file", "tool"), [("poetry.lock", "poetry"), ("Pipfile", "pipenv")])
+def test_without_a_repository_it_is_also_beside_the_folder_of_the_project(tmp_path):
+    folder = tmp_path / "work" / "mysite"
+    folder.mkdir(parents=True)
+    made(tmp_path / ".venv")
+    assert environments.interpreter(folder) is None
+    python = made(folder.parent / ".venv")
+    assert environments.interpreter(folder) == python
+
+
+def test_an_active_environment_is_that_of_the_project_unless_it_is_the_instrument_s(project, tmp_path, monkeypatch):
+    monkeypatch.setenv(environments.ACTIVE, sys.prefix)
+    assert environments.interpreter(project) is None
+    active = made(tmp_path / "virtualenvs" / "shop")
+    monkeypatch.setenv(environments.ACTIVE, str(active.parents[1]))
+    assert environments.interpreter(project) == active
+    own = made(project / ".venv")
+    assert environments.interpreter(project) == own
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "tool"),
+    [
+        ("poetry.lock", "", "poetry"),
+        ("pyproject.toml", '[tool.poetry]\nname = "library"\n', "poetry"),
+        ("Pipfile", "", "pipenv"),
+    ],
+)
 @pytest.mark.parametrize("where", [".", ".."])
-def test_the_tool_that_manages_the_packages_is_asked(project, tmp_path, monkeypatch, file, tool, where):
+def test_the_tool_that_manages_the_packages_is_asked(project, tmp_path, monkeypatch, file, text, tool, where):
     python = made(tmp_path / "cache" / "back-x1")
-    (project / where / file).touch()
+    (project / where / file).write_text(text)
     program = tmp_path / "bin" / tool
     program.parent.mkdir()
     # The active environment is the instrument's, of which these tools would speak.

@@ -313,6 +313,16 @@ def test_an_error_of_the_health_page_is_said_with_its_line():
     assert (advice.severity, advice.remedy) == (WARNING, CORRECT)
 
 
+def test_a_page_that_may_lack_rows_only_refuses_nobody():
+    lacking = {**of(HEALTH, status=404), "urls": ("/up/",)}
+    (advice,) = found(lacking)
+    assert (advice.id, advice.remedy.startswith(LET_IN)) == ("health-page", True)
+    assert names({**lacking, "rows_as_served": False}) == []
+    # No view is there, whatever the rows.
+    (advice,) = found({**of(HEALTH, status=404), "rows_as_served": False})
+    assert advice.remedy.startswith("name a page that answers 200")
+
+
 def test_a_page_in_place_of_a_health_check_is_a_warning():
     (advice,) = found(health="/")
     assert advice.what == "GET /, which health checks request, renders a page"

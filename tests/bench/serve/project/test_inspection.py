@@ -12,7 +12,7 @@ import pytest
 
 from bench.errors import BenchError
 from bench.serve.machine.ports import free_port
-from bench.serve.project import description, inspection
+from bench.serve.project import description, inspection, run_command
 from tests.projects import tree
 
 # Each starts another interpreter.
@@ -271,6 +271,26 @@ def test_a_package_in_a_folder_of_its_own_is_found_and_its_application_above_its
     assert facts.pages[0].status == 200
 
 
+def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_project):
+    names = ["apps", "pages", "release", "stores", "visits"]
+    assert all((run_command.INSIDE / f"{name}.py").is_file() for name in names)
+    folder = new_project(f"INSTALLED_APPS += [f'{{name}}.of_shop_{{name}}' for name in {names}]")
+    for name in names:
+        # Without an __init__.py, as many projects have their `apps`.
+        app = folder / name / f"of_shop_{name}"
+        app.mkdir(parents=True)
+        (app / "__init__.py").touch()
+    assert inspection.inspect(description.read(folder)).pages[0].status == 200
+
+
+def test_names_of_this_machine_are_no_names_of_the_site(new_project):
+    folder = new_project("ALLOWED_HOSTS = ['localhost', '::1', '0.0.0.0', '.localhost', '127.0.0.1']")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("urlpatterns += [path('named/', lambda request: HttpResponse(request.build_absolute_uri()))]\n")
+    facts = inspection.inspect(description.read(folder), 10)
+    assert {page.path: (page.status, page.readers) for page in facts.pages}["/named/"] == (200, {})
+
+
 def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
     down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
     # A replica is where the default one is, whichever that is.
@@ -302,6 +322,14 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
         ("import sys\nsys.exit('set STAGE')", "cannot be imported: SystemExit: set STAGE (shop/settings.py:"),
+        (
+            "import os\nif not os.environ.get('SHOP_DB'):\n    raise SystemExit('Set one of:\\n- SHOP_DB, such as x')",
+            "SystemExit: Set one of: - SHOP_DB, such as x (shop/settings.py:",
+        ),
+        (
+            "import os\nif not os.getenv('SHOP_DB', ''):\n    raise ValueError('SHOP_DB, please')",
+            "; write SHOP_DB into a file, and name it: env_file",
+        ),
         ("open('/run/secrets/none')", "; give it that where it is measured, or have the settings do without, by a "),
         (
             "raise ValueError('cannot') from FileNotFoundError('logs')",
