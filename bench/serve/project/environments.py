@@ -56,7 +56,7 @@ def lacks_package(folder: Path, error: str, own: Collection[str] = ()) -> bool:
     own  names of its other modules
     """
     missing = NO_MODULE.search(error)
-    return bool(missing) and missing[1] not in {*own, *(path.stem for path in folder.iterdir())}
+    return missing is not None and missing[1] not in {*own, *(path.stem for path in folder.iterdir())}
 
 
 def _around(folder: Path) -> list[Path]:
