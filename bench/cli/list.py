@@ -152,7 +152,7 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
         f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [
             (name, layer["about"]) for name, layer in listing["layers"].items()
         ],
-        "WHERE THEY CACHE": [
+        "PLACES OF THE LAYERS' CACHES": [
             (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
             for kind, (where, how) in KINDS.items()
         ],

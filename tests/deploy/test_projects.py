@@ -257,7 +257,7 @@ def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
     done = command("-m", "bench", "up", "gunicorn", "--project", str(project))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines()[-1] == (
-        f"benchapp up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that answers 200: "
-        'health = "/admin/login/" in [tool.benchapp] of pyproject.toml'
+        f"benchapp up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that returns "
+        'status 200: health = "/admin/login/" in [tool.benchapp] of pyproject.toml'
     )
     assert tree(project) == before

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.measure.records.records import options_of
-from bench.measure.report.document import CaseRow, Ranking
+from bench.measure.report.document import NO_TRIAL, CaseRow, Ranking
 from bench.measure.report.ref_comparison import label_of
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import (
@@ -66,7 +66,9 @@ def _headline(board: Ranking) -> str:
     """The answer in at most 25 words."""
     if board.best is None:
         reasons = [row.reason for row in board.cases if row.reason]
-        most = max(reasons, key=reasons.count) if reasons else "no trial was made"
+        # A case that was tried says more than the others, which a stop kept from their turn.
+        reasons = [reason for reason in reasons if reason != NO_TRIAL] or reasons
+        most = max(reasons, key=reasons.count) if reasons else NO_TRIAL
         return "Not measured: " + " ".join(most.split()[:MAX_WORDS]) + "."
     row, what = board.cases[board.best], "capacity" if board.kind == "capacity" else "requests/s"
     if board.kind == "rate":

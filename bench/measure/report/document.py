@@ -15,6 +15,8 @@ from bench.means import means
 from bench.words import INCONCLUSIVE, LEADS, NOT_MEASURED, TIES
 
 FORMAT = 2
+# The reason of a case without a trial.
+NO_TRIAL = "no trial was made"
 
 VERDICT = Meta(
     description="leads: proven the best; ties: within the margin of the best; inconclusive: may be the best; "

@@ -10,7 +10,7 @@ from statistics import median
 from bench.measure.records.capacity import Staircase, Visits, capacity, latency_ms
 from bench.measure.records.records import Dropped
 from bench.measure.records.trials import Trial, largest, total
-from bench.measure.report.document import CaseLoad, Latency, Point
+from bench.measure.report.document import NO_TRIAL, CaseLoad, Latency, Point
 from bench.measure.stats import histogram
 from bench.measure.stats.capacity import Limit
 from bench.words import plural
@@ -54,7 +54,7 @@ def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
     if trials:
         last = (failed or list(trials))[-1]
         return f"{last.status}: {last.reason}"
-    return "not run"
+    return NO_TRIAL
 
 
 def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:

@@ -60,7 +60,7 @@ class RunProgress:
         plan, left = self._info.plan, self.outlook.left
         roughly = "about " if self._limit else ""
         due = f"{plural(self.outlook.count(left), 'trial')}{' in the next round' if plan.until else ''}"
-        counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
+        counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due}, load by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
         self.printer.say(f"{counts}, in about {estimate(self.outlook.estimate_s(left))}")

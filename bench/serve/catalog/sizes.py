@@ -65,7 +65,7 @@ def read(path: Path) -> dict[str, Size]:
     found = {UNLIMITED.name: UNLIMITED}
     for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name in found:
-            raise BenchError(f"{path}: {name}: write each size as a table of its own, [bronze]; not {UNLIMITED.name}")
+            raise BenchError(f"{path}: {name}: write each size as a separate table, [bronze]; not {UNLIMITED.name}")
         found[name] = decode(entry, Size, path, name=name)
     return found
 

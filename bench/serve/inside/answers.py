@@ -41,7 +41,7 @@ def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
         view = csrf_protect(_described) if "token" in said.get("does", []) else _described
         return view(request, said)
     except (ValueError, KeyError, AttributeError):
-        return HttpResponseBadRequest("the address describes no answer")
+        return HttpResponseBadRequest("the address describes no response")
 
 
 def _described(request: HttpRequest, said: dict[str, Any]) -> HttpResponse:

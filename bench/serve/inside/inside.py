@@ -19,7 +19,7 @@ from benchapp.caching.private_apis import has_language_in_urls
 @require_safe
 def failure(request: HttpRequest) -> JsonResponse:
     """Always fails, to show the page that a visitor gets when a view does."""
-    raise RuntimeError("a probe asked for this failure")
+    raise RuntimeError("a probe requested this failure")
 
 
 def _token_cookie() -> str:

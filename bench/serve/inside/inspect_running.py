@@ -161,7 +161,7 @@ def silent():
         asked["STORAGES['default']"] = lambda: default_storage.exists(KEY)
     for alias in set(connections) - {DEFAULT_DB_ALIAS}:
         asked[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
-    found = dict.fromkeys(asked, f"no answer within {ANSWER_S} s")
+    found = dict.fromkeys(asked, f"no response within {ANSWER_S} s")
 
     def ask(name):
         try:

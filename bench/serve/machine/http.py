@@ -50,7 +50,7 @@ def fetch(
             answer = connection.getresponse()
             return answer.read(), answer
     except TimeoutError:
-        raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
+        raise VisitError(f"GET {path}: no response in {TIMEOUT_S} s") from None
     except (OSError, http.client.HTTPException) as error:
         raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
 

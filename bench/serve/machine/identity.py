@@ -94,7 +94,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
         return Identity(me.pw_name, me.pw_uid, me.pw_gid, (*guard, "--") if guard else ())
     account = _ordinary_user()
     if account.pw_uid == 0:
-        return Identity("root", 0, 0, (*guard, "--") if guard else (), "servers run as root, as BENCH_USER asks")
+        return Identity("root", 0, 0, (*guard, "--") if guard else (), "servers run as root, as BENCH_USER says")
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.

@@ -159,7 +159,7 @@ def wait_accepting(process: Process, address: Address, timeout_s: float) -> None
 def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout_s: float) -> None:
     """Return once `argv` exits with 0; raises DeploymentError when the process ends or the time is up."""
     probe = partial(subprocess.run, argv, env=env, capture_output=True, stdin=subprocess.DEVNULL)
-    _wait([process], lambda: probe().returncode == 0, lambda: f"did not answer {Path(argv[0]).name}", timeout_s)
+    _wait([process], lambda: probe().returncode == 0, lambda: f"failed the probe {Path(argv[0]).name}", timeout_s)
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
@@ -178,10 +178,10 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         status = http.status(url, path, max(HEALTH_TIMEOUT_S, min(waited_s, timeout_s - waited_s)))
         broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
         if time.monotonic() - broken_since > BROKEN_S:
-            raise _failed(processes, f"answers 500 to GET {path}")
+            raise _failed(processes, f"returns status 500 to GET {path}")
         return status in http.HEALTHY
 
-    _wait(processes, answers, lambda: f"answered {status or 'nothing'} to GET {path}", timeout_s)
+    _wait(processes, answers, lambda: f"returned {status or 'nothing'} to GET {path}", timeout_s)
 
 
 def _wait(

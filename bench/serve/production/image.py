@@ -31,7 +31,7 @@ def refusal(project: UnderTest) -> str:
     if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):
-        return f"its database {others[0]} is an SQLite file, and containers have no disk of their own: use a server"
+        return f"its database {others[0]} is an SQLite file, and containers have no lasting disk: use a server"
     return ""
 
 

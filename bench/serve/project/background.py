@@ -67,7 +67,7 @@ def _program(project: UnderTest, name: str, worker: str) -> list[str]:
     venvs = (project.project.python.parent.parent, *project.servers_in)
     program = programs.find([name], (), venvs)
     if program is None:
-        raise BenchError(f"worker {worker}: program not installed: {name}; install it where the project's packages are")
+        raise BenchError(f"worker {worker}: program not installed: {name}; install it beside the project's packages")
     with Path(program).open("rb") as file:
         first = file.readline()
     in_python = first.startswith(b"#!") and b"python" in first

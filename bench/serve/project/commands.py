@@ -28,7 +28,7 @@ NO_ROWS = "sqlite:///:memory:"
 POST_PROCESSED = re.compile("Post-processing '(.+)' failed!")
 # What collectstatic says then of code that asks for some, and the remedy.
 NO_TABLE = "no such table"
-AT_IMPORT = "; there are no rows yet: have the code ask its database when it is used, not when apps are loaded"
+AT_IMPORT = "; there are no rows yet: have the code query its database when used, not when apps are loaded"
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 
@@ -101,7 +101,7 @@ def _finished(
         with waiting:
             return run_command.run(interpreter(project, identity), words, environment, timeout_s, show=show)
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{what} does not end within {timeout_s:g} s; see where it hangs") from None
+        raise BenchError(f"{what} does not end within {timeout_s:g} s; find out why it hangs") from None
 
 
 def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:

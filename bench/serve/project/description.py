@@ -83,7 +83,7 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if "*" in self.page.removesuffix("/*"):
-            raise ValueError(f"page is {self.page!r}: * stands at the end alone, behind /")
+            raise ValueError(f"page is {self.page!r}: * may only stand at the end, after /")
         if len(self.users_env) not in (0, 2):
             raise ValueError(f"users_env names {len(self.users_env)} variables: two accounts are needed")
         if self.users_env and self.superuser:

@@ -33,7 +33,7 @@ REFUSED = (400, 401, 403, 404)
 LEAVES = re.compile(r"https?://(?!127\.0\.0\.1[:/])")
 LET_IN = (
     "its code refuses visitors from this machine, by address, host name or their lack of a User-Agent: let them in "
-    "where it is measured, by a variable of env_file"
+    "while it is measured, by a variable of env_file"
 )
 
 NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp] of {FILE}'
@@ -83,7 +83,7 @@ def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
     otherwise = f"correct public in [tool.benchapp] of {FILE}"
     if page.path in (said.health, said.ready):
         other = unnamed(said, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
-        otherwise = f'name a page that answers 200: health = "{other}" in [tool.benchapp] of {FILE}'
+        otherwise = f'name a page that returns status 200: health = "{other}" in [tool.benchapp] of {FILE}'
     left = 0 if said.reads_environment or said.generated else facts.migrations_left
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         return f"{left} migrations are not applied to its database: run ./manage.py migrate"

@@ -98,10 +98,10 @@ class InspectedPage(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """`redirects to /en/`, or `is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
+        """`redirects to /en/`, or `returns status 500: KeyError: 'x' (shop/views.py:7)`."""
         if self.location:
             return f"redirects to {self.location}"
-        return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
+        return f"returns status {self.status}" + (f": {self.error}" if self.error else "")
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
@@ -335,7 +335,7 @@ def _words(
     elif "GDAL" in error and "installed?" in error:
         remedy = "install it here and on the host, on Debian by apt-get install gdal-bin"
     elif LACKS.search(error):
-        remedy = "give it that where it is measured, or have the settings do without, by a variable of env_file"
+        remedy = "give it that while it is measured, or have the settings do without, by a variable of env_file"
     else:
         remedy = f"correct it{OR_ELSE.get(what.split()[0], '')}"
     return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"

@@ -49,7 +49,7 @@ OWN_CHECKS = ("/.health", "/.ready")
 # A value that means itself in the configuration of every server.
 TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
 # What to do with a setting that no server can be configured for.
-UNFIT = "give it another value where it is measured, by a variable of env_file"
+UNFIT = "give it another value while it is measured, by a variable of env_file"
 # Headers that belong to one response and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}

@@ -136,8 +136,8 @@ def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
         urls.write("from django.views.generic import RedirectView\n")
         urls.write("urlpatterns.append(path('old/', RedirectView.as_view(url='/')))\n")
     assert refused(capsys, folder, *words) == (
-        f'{folder}: GET /old/ redirects to /; name a page that answers 200: health = "/..." in [tool.benchapp] of '
-        "pyproject.toml"
+        f'{folder}: GET /old/ redirects to /; name a page that returns status 200: health = "/..." in '
+        "[tool.benchapp] of pyproject.toml"
     )
     assert not results.exists()
 

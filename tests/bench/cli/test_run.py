@@ -63,7 +63,7 @@ def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
     assert run.main(arguments(words), FakeSites().bed) == 0
     lines = capsys.readouterr().out.splitlines()
     # One deployment of 4 s, one verification of 15 s, one trial of 1.2 s and its overhead.
-    assert re.fullmatch(r"1 case, 1 trial in the next round to make by \w+, in about 22 s", lines[1])
+    assert re.fullmatch(r"1 case, 1 trial in the next round, load by \w+, in about 22 s", lines[1])
     assert lines[2] == "each case: 16 connections, 1 s a round, until it cannot be the best any more"
     assert lines[3] == "rounds: until one case leads or the rest tie, at most 7 or 3 min"
 
@@ -96,7 +96,7 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "case: one, layer none, home"
     # Three deployments of 4 s, one verification of 15 s, three trials of 1.2 s and their overhead.
-    assert re.fullmatch(r"1 case, 3 trials to make by \w+, in about 35 s", lines[1])
+    assert re.fullmatch(r"1 case, 3 trials, load by \w+, in about 35 s", lines[1])
     assert "skipped: two with layer none: it has no file" in lines
     assert (sites.log, list(tmp_path.iterdir())) == ([], [])
 

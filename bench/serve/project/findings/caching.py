@@ -1,4 +1,4 @@
-"""Findings: what keeps pages out of caches, or costs time for each request."""
+"""Findings: pages that no cache stores, and costs of each request."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def endless_file_cache(examination: Examination) -> Iterator[Occurrence]:
     """Entries of a cache in files never expire."""
     for alias in examination.facts.endless_file_caches:
         yield Occurrence(
-            f"TIMEOUT of {alias} is None: its files never expire, and remain from one release to the next",
+            f"TIMEOUT of {alias} is None: files never expire, and outlive each release",
             examination.line("CACHES", "TIMEOUT"),
         )
 

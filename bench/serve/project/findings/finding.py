@@ -32,13 +32,13 @@ WARNING: Severity = "warning"
 READ, RENDER = PASSES = ("read", "render")
 # The groups, worst first, each a module of this package.
 GROUPS = {
-    "serving": "what keeps the site, or a page of it, from being served",
-    "security": "what lets others see or do what they may not",
+    "serving": "problems that keep the site, or a page of it, from being served",
+    "security": "ways for others to see or do what they may not",
     "data": "the database, its connections and migrations",
     "services": "mail, channel layers and caches that the site uses",
     "files": "static files, uploads and logs",
-    "caching": "what keeps pages out of caches, or costs time for each request",
-    "upkeep": "versions, health checks, and what Django's own checks say",
+    "caching": "pages that no cache stores, and costs of each request",
+    "upkeep": "versions, health checks, and Django's own checks",
 }
 
 

@@ -11,10 +11,10 @@ INTRODUCTION = """# Findings of doctor
 being served; a **warning** costs your visitors or you something later. Each finding has an id, the line that it is
 about, and the next step.
 
-- `doctor --all` prints all of them with their documentation, `doctor --list` what it can find, `doctor --json` both as
+- `doctor --all` prints all of them with their documentation, `doctor --list` all that exist, `doctor --json` both as
   JSON.
 - `ignore = ["sqlite-locks"]` in `[tool.benchapp]` of your `pyproject.toml` leaves out findings by their ids. An id of
-  one of Django's own checks, such as `security.W004`, may stand there, too; what `allow` names is left out as well.
+  one of Django's own checks, such as `security.W004`, may be there, too; the ids in `allow` are left out as well.
 - `doctor` has two passes. It *reads* settings, code and URL configuration; then it *renders* pages as an anonymous
   visitor gets them, and uses the database, caches and storages. Nothing in your folder or your databases changes.
 """
@@ -31,7 +31,7 @@ def text() -> str:
 
 
 def _row(rule: Rule) -> str:
-    remedy = rule.remedy[:1].upper() + rule.remedy[1:] if rule.remedy else "Depends on the project: the finding says it"
+    remedy = rule.remedy[:1].upper() + rule.remedy[1:] if rule.remedy else "The finding names it"
     cells = [f"[`{rule.id}`]({rule.link})", rule.severity, rule.found_in, rule.title, f"{remedy}."]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

@@ -1,4 +1,4 @@
-"""Findings: what lets others see or do what they may not."""
+"""Findings: ways for others to see or do what they may not."""
 
 from __future__ import annotations
 
@@ -116,9 +116,8 @@ def per_site_cache_private(examination: Examination) -> Iterator[Occurrence]:
     outside, inside = _per_site_cache(examination)
     if inside and not outside:
         yield Occurrence(
-            "UpdateCacheMiddleware also stores pages of signed-in visitors: they see none of their own writes until "
-            "a page "
-            "expires",
+            "UpdateCacheMiddleware also stores pages of signed-in visitors: their own writes stay invisible "
+            "to them until a page expires",
             examination.line("MIDDLEWARE", "UpdateCacheMiddleware"),
         )
 
@@ -131,13 +130,13 @@ def per_site_cache_private(examination: Examination) -> Iterator[Occurrence]:
     setting="SECRET_KEY",
 )
 def secret_key_in_code(examination: Examination) -> Iterator[Occurrence]:
-    """The code has the secret key in use, so whoever reads the code can sign sessions and reset passwords."""
+    """The code has the secret key in use, so its readers can sign sessions and reset passwords."""
     facts = examination.facts
     if not facts.secret_in_code or examination.own_settings:
         return
     key = "the default of SECRET_KEY, which is in use here," if facts.secret_is_default else "SECRET_KEY"
     yield Occurrence(
-        f"{key} is in the code: whoever can read it can sign sessions and links that reset passwords",
+        f"{key} is in the code: each reader of the code can sign sessions and links that reset passwords",
         facts.secret_in_code,
     )
 
@@ -149,7 +148,7 @@ def secret_key_in_code(examination: Examination) -> Iterator[Occurrence]:
     setting="SECRET_KEY",
 )
 def secret_key_random(examination: Examination) -> Iterator[Occurrence]:
-    """Each process may generate a secret key of its own."""
+    """Each process may generate another secret key."""
     for statement in examination.facts.statements.get("SECRET_KEY", ())[-1:]:
         text = "\n".join(examination.source(statement.file)[statement.line - 1 : statement.end])
         if RANDOM.search(text):

@@ -30,8 +30,7 @@ def channel_layer_per_process(examination: Examination) -> Iterator[Occurrence]:
         if examination.processes > 1 and backend.endswith(PER_PROCESS_CHANNELS):
             yield Occurrence(
                 f"{PER_PROCESS_CHANNELS} ({alias}) is per process: with {examination.processes} processes, a message "
-                "reaches "
-                "only the visitors of its own one",
+                "reaches only the visitors of one process",
                 examination.line("CHANNEL_LAYERS", PER_PROCESS_CHANNELS),
             )
 

@@ -1,4 +1,4 @@
-"""Findings: what keeps the site, or a page of it, from being served."""
+"""Findings: problems that keep the site, or a page of it, from being served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings: versions, health checks, and what Django's own checks say."""
+"""Findings: versions, health checks, and Django's own checks."""
 
 from __future__ import annotations
 

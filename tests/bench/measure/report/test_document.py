@@ -227,6 +227,16 @@ def test_discarded_trials_are_not_used_and_only_interference_counts_as_such(tmp_
     assert any("1 trial made again because of interference" in note for note in read(folder).runs[0].notes)
 
 
+def test_a_headline_without_a_figure_has_the_reason_of_a_case_that_was_tried(tmp_path):
+    def stopped(trial):
+        if trial.stack != "uwsgi":
+            return None
+        return replace(trial, status="discarded", reason="interference: a browser")
+
+    folder = report_folder.make(tmp_path / "run", rounds=1, workloads=("home",), change=stopped)
+    assert "interference: a browser" in read(folder).boards[0].answer[0]
+
+
 def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     found = {("uwsgi", "none"): times(2), ("gunicorn", "none"): EVEN, ("nginx-uwsgi", "none"): times(1.97)}
     folder = report_folder.make(tmp_path / "run", rounds=5, workloads=("home",), change=rates(found))

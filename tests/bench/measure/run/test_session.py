@@ -137,7 +137,7 @@ def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
     assert (status, recorded.info.ended_by, recorded.missing) == (0, "decided", 0)
     assert [trial.round for trial in recorded.trials] == [1, 2]
     said = capsys.readouterr().out
-    assert "1 case, 1 trial in the next round to make by " in said
+    assert "1 case, 1 trial in the next round, load by " in said
     assert "rounds: until one case leads or the rest tie, at most 9\n" in said
     assert "round 2 of at most 9, case 1 of 1: " in said
     assert "after round 1: no case dropped; 1 trial in the next round\n" in said

@@ -291,7 +291,7 @@ def test_a_variant_is_a_stack_of_its_own_with_other_values():
     variant = catalog.read().stack("nginx-cherrypy@processes=25,threads=2")
     assert variant.name == "nginx-cherrypy@processes=25,threads=2"
     assert variant.values == {"processes": 25, "threads": 2}
-    assert variant.reason.endswith("; asked for with processes=25,threads=2")
+    assert variant.reason.endswith("; chosen by processes=25,threads=2")
     assert variant.folders == catalog.read().stacks["nginx-cherrypy"].folders
 
 

@@ -239,7 +239,7 @@ def test_the_sizes_are_those_of_the_report_and_of_a_container():
         ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 0", "size tiny: cpus must be a number above 0, not 0"),
         ("[tiny]\nguaranteed_mb = 8\nburstable_mb = 8\ncpus = 'one'", "cpus must be a number, not a string"),
         ("[tiny]\nmemory = 9", "unknown key 'memory'; known keys: name, guaranteed_mb, burstable_mb, cpus"),
-        ("tiny = 9", "tiny: write each size as a table of its own, [bronze]; not unlimited"),
+        ("tiny = 9", "tiny: write each size as a separate table, [bronze]; not unlimited"),
         ("[tiny", "not valid TOML"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_server_that_answers_wrongly_is_given_up(started):
     port = ports.free_port()
     process = started("-c", SERVER, str(port), "503")
     supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
-    with pytest.raises(DeploymentError, match=r"it answered 503 to GET /healthz within 0\.5 s"):
+    with pytest.raises(DeploymentError, match=r"it returned 503 to GET /healthz within 0\.5 s"):
         supervise.wait_healthy([process], f"http://127.0.0.1:{port}", "/healthz", 0.5)
 
 

@@ -305,9 +305,9 @@ def test_uploads_need_a_web_server_and_a_path_of_their_own():
 
 def test_an_error_of_the_health_page_is_said_with_its_line():
     (advice,) = found(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"))
-    assert advice.what == "GET /up/ is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert advice.what == "GET /up/ returns status 500: KeyError: 'x' (shop/views.py:7)"
     assert advice.where == "shop/views.py:7"
-    assert advice.remedy.startswith(f"{CORRECT}, or name a page that answers 200: ")
+    assert advice.remedy.startswith(f"{CORRECT}, or name a page that returns status 200: ")
     # What it lacks may be made by these commands, which were not run.
     (advice,) = found(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"), build=("compress",))
     assert (advice.severity, advice.remedy) == (WARNING, CORRECT)

@@ -47,19 +47,19 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
         (
             {"/": {**GOOD, "status": 302, "location": "/en/"}},
             {},
-            'GET / redirects to /en/; name a page that answers 200: health = "/en/" in ',
+            'GET / redirects to /en/; name a page that returns status 200: health = "/en/" in ',
         ),
-        ({"/": {**GOOD, "error": "its stream does not end"}}, {}, "GET / is answered with status 200: its stream does"),
-        ({"/": TO_LOGIN}, {}, 'name a page that answers 200: health = "/login/" in '),
-        ({"/": {**GOOD, "status": 403}}, {}, "GET / is answered with status 403; its code refuses visitors from this "),
-        ({"/": {**GOOD, "status": 404}}, {}, "GET / is answered with status 404; name a page that answers 200"),
-        ({"/": BROKEN}, {}, r"GET / is answered with status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
+        ({"/": {**GOOD, "error": "its stream does not end"}}, {}, "GET / returns status 200: its stream does"),
+        ({"/": TO_LOGIN}, {}, 'name a page that returns status 200: health = "/login/" in '),
+        ({"/": {**GOOD, "status": 403}}, {}, "GET / returns status 403; its code refuses visitors from this "),
+        ({"/": {**GOOD, "status": 404}}, {}, "GET / returns status 404; name a page that returns status 200"),
+        ({"/": BROKEN}, {}, r"GET / returns status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
         (
             {"/": {**BROKEN, "error": "OperationalError: no such table: shop (shop/views.py:7)"}},
             {"migrations_left": 3},
             "3 migrations are not applied to its database: run ./manage.py migrate",
         ),
-        ({"/a/": BROKEN}, {"public": ("/a/",)}, "GET /a/ is answered with status 500: KeyError: 'x'"),
+        ({"/a/": BROKEN}, {"public": ("/a/",)}, "GET /a/ returns status 500: KeyError: 'x'"),
     ],
 )
 def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
@@ -74,7 +74,7 @@ def test_any_status_of_success_is_that_of_a_site_that_serves(monkeypatch, status
 
 def test_what_nobody_has_named_is_a_note(monkeypatch):
     (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
-    assert note == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert note == "GET / returns status 500: KeyError: 'x' (shop/views.py:7)"
     assert asked(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
 
 
@@ -82,9 +82,9 @@ def test_what_nobody_has_named_is_a_note(monkeypatch):
     ("page", "said"),
     [
         (TO_LOGIN, 'GET / redirects to /login/?next=/; describe the login, and .* url = "/login/", '),
-        ({**GOOD, "status": 403}, "GET / is answered with status 403; its code refuses visitors from this machine, "),
+        ({**GOOD, "status": 403}, "GET / returns status 403; its code refuses visitors from this machine, "),
         # It has such a page, for another host.
-        ({**GOOD, "status": 404}, "GET / is answered with status 404; its code refuses visitors from this machine, "),
+        ({**GOOD, "status": 404}, "GET / returns status 404; its code refuses visitors from this machine, "),
         (
             {**GOOD, "status": 301, "location": "https://shop.example/"},
             "GET / redirects to https://shop.example/; its code refuses visitors from this machine, ",
@@ -101,7 +101,7 @@ def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(mon
 def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
     """Pages below it may be there."""
     (note,) = asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
-    assert note == "GET /a/ is answered with status 404"
+    assert note == "GET /a/ returns status 404"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_page_that_never_answers_is_not_waited_for(view, new_project, own_var,
         urls.write(f"{view}urlpatterns[0] = path('', hangs)\n")
     monkeypatch.setattr(inspection, "PAGE_TIMEOUT_S", 2)
     (note,) = served(folder)
-    assert note.startswith("GET / is answered with status 500: NoResponse: not within 2 s")
+    assert note.startswith("GET / returns status 500: NoResponse: not within 2 s")
 
 
 THEIRS = """

@@ -330,7 +330,7 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
             "import os\nif not os.getenv('SHOP_DB', ''):\n    raise ValueError('SHOP_DB, please')",
             "; write SHOP_DB into a file, and name it: env_file",
         ),
-        ("open('/run/secrets/none')", "; give it that where it is measured, or have the settings do without, by a "),
+        ("open('/run/secrets/none')", "; give it that while it is measured, or have the settings do without, by a "),
         (
             "raise ValueError('cannot') from FileNotFoundError('logs')",
             "ValueError: cannot: FileNotFoundError: logs (shop/",
@@ -386,7 +386,7 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     facts = inspection.inspect(description.read(folder))
     # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
     assert [page.status for page in facts.pages] == [404, 200, 404, 500, 200]
-    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].words)
+    assert re.fullmatch(r"returns status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].words)
     assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
     assert facts.media_root == str(folder / "media")
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
@@ -409,7 +409,7 @@ def test_a_page_for_errors_that_fails_too_is_an_error_of_the_page(new_project):
     pages = inspection.inspect(description.read(folder), closely=True).pages
     assert [page.path for page in pages] == ["/", "/no/such/page/"]
     for page in pages:
-        assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", page.words)
+        assert re.fullmatch(r"returns status 500: KeyError: 'x' \(shop/urls.py:\d+\)", page.words)
 
 
 def test_a_project_without_a_database_is_looked_at(new_project):

@@ -104,6 +104,6 @@ def test_it_is_verified_and_measured(make, own_var):
 
 def test_a_project_without_any_page_is_refused_in_one_line(make, own_var):
     project = open_project(make("[path('', missing)]", "DATABASES = {}"))
-    with pytest.raises(BenchError, match="GET / is answered with status 404, and no URL pattern") as refusal:
+    with pytest.raises(BenchError, match="GET / returns status 404, and no URL pattern") as refusal:
         health.require_page(project, its_rows=True)
     assert "\n" not in str(refusal.value)

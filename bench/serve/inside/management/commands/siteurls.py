@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 class Command(BaseCommand):
     """Prints nothing for a project without probes; a project's own command takes precedence."""
 
-    help = "Print one real URL of every kind that checks ask for, as a JSON object."
+    help = "Print one real URL of every kind that checks request, as a JSON object."
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
