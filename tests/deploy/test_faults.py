@@ -9,6 +9,7 @@ import stat
 
 import pytest
 
+from bench import paths
 from bench.serve.deployment import deployment
 from bench.serve.machine import supervise
 from tests.cases import resolved
@@ -54,6 +55,17 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
     assert (slow["figures"]["stops_at"], slow["word"]) == (20, "known limitation"), slow
     report = command("-m", "bench", "report", to)
     assert report.stdout.splitlines()[0] == f"{to}/report.html"
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("stack", sorted(path.name for path in (paths.DEPLOY / "examples").iterdir() if path.is_dir()))
+def test_a_deploy_during_a_slow_request_loses_none(stack, site_url, tmp_path):
+    runnable(stack)
+    words = ["faults", stack, "--fault", "deploy-under-slow-requests", *QUICK, "--database", site_url]
+    done = command("-m", "bench", *words, "--output", str(tmp_path / "faults"), timeout_s=300)
+    (deploy,) = json.loads(done.stdout)
+    assert (deploy["failed_new"], deploy["failed_kept"], deploy["wrong"], deploy["stale"]) == (0, 0, 0, 0), deploy
+    assert deploy["operator"] == "reload", deploy
 
 
 def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_kill(site_url):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from bench.serve.catalog.server import Action, Server
-from bench.serve.deployment import render
+from bench.serve.deployment import render, takeover
 from bench.serve.deployment.launch import Launcher
 from bench.serve.deployment.placed import Placed
 from bench.serve.machine import supervise
@@ -44,6 +46,9 @@ class Chain:
         self.launcher = launcher
         self._case = placed.case
         self._listeners = listeners(placed)
+        # The sockets that are inherited, and how often other processes have taken an instance's place, by its name.
+        self._held: dict[str, socket.socket] = {}
+        self._turns = dict.fromkeys(self._listeners, 0)
 
     @property
     def processes(self) -> list[Process]:
@@ -63,6 +68,9 @@ class Chain:
         supervise.stop(self.processes)
         self.servers.clear()
         self.sidecars.clear()
+        for held in self._held.values():
+            held.close()
+        self._held.clear()
 
     def entries(self) -> int:
         """The number of entries in the caches of the servers; raises ValueError when one cannot be asked."""
@@ -85,6 +93,8 @@ class Chain:
             way = _way(server, self.placed, bool(files))
             if way is None:
                 done[server.name] = "unchanged"
+            elif self._doubles(server):
+                done[server.name] = self._take_over(server)
             elif way:
                 done[server.name] = self._reload_server(server, way)
             else:
@@ -103,6 +113,37 @@ class Chain:
         how = self._ask(server, way)
         supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
         return f"reloaded by {how}"
+
+    def _doubles(self, server: Server) -> bool:
+        """True for an application server of which a second one can serve beside the first."""
+        address = self.placed.wiring.listens[server.name][0]
+        return server is self._case.servers[0] and takeover.is_possible(server, address)
+
+    def _take_over(self, server: Server) -> str:
+        """Have new processes serve before the old ones finish their requests and end; returns how.
+
+        Nobody waits for the slowest request. If the new ones do not load the application, the old ones stay.
+        """
+        processes = 1 if server.instances else int(self._case.settings["processes"])
+        for old in self._instances(server):
+            self._turns[old.name] += 1
+            new = self._start_instance(old.name, beside=True)
+            try:
+                takeover.wait_loaded(self._loaded(old.name), processes, new.died, READY_TIMEOUT_S)
+                self._wait_accepting(server, new)
+            except BaseException:
+                self._turns[old.name] -= 1
+                supervise.stop([new])
+                raise
+            self.servers[self.servers.index(old)] = new
+            try:
+                supervise.finish(old, server.graceful, float(self._case.settings["stop_timeout_s"]))
+            finally:
+                supervise.stop([old])
+        return "replaced by new processes"
+
+    def _loaded(self, name: str) -> Path:
+        return Path(self.placed.places.run, f"{name}-loaded")
 
     def ask_application(self) -> bool:
         """Have the application server take over the site's code, without waiting; False when it cannot."""
@@ -129,7 +170,7 @@ class Chain:
         for process in self._instances(server):
             supervise.finish(process, server.graceful, float(self._case.settings["stop_timeout_s"]))
             supervise.stop([process])
-            supervise.wait_accepting(self._replace(process.name), self._listeners[process.name][1], READY_TIMEOUT_S)
+            self._wait_accepting(server, self._replace(process.name))
 
     def start_again(self, name: str) -> None:
         """Start a server or sidecar that has ended, without waiting until it serves.
@@ -167,7 +208,13 @@ class Chain:
             if of == server:
                 self.servers.append(self._start_instance(name))
         for process in self._instances(server):
-            supervise.wait_accepting(process, self._listeners[process.name][1], READY_TIMEOUT_S)
+            self._wait_accepting(server, process)
+
+    def _wait_accepting(self, server: Server, process: Process) -> None:
+        address = self._listeners[process.name][1]
+        own = self._own_address(server, process.name)
+        supervise.wait_accepting(process, own, READY_TIMEOUT_S)
+        takeover.lead(address, own)
 
     def _replace(self, name: str) -> Process:
         """Start an instance that has ended, in its place."""
@@ -175,15 +222,50 @@ class Chain:
         self.servers[place] = self._start_instance(name)
         return self.servers[place]
 
-    def _start_instance(self, name: str) -> Process:
-        server, address = self._listeners[name]
+    def _start_instance(self, name: str, beside: bool = False) -> Process:
+        """Start an instance; `beside` the one that serves, each process notes that it has loaded the application."""
+        server, _ = self._listeners[name]
         context = self._context(server)
+        application = server == self._case.servers[0]
         # Only the application server learns the site's environment.
-        env = self._case.project.environment(self.env) if server == self._case.servers[0] else self.launcher.clean_env
+        env = self._case.project.environment(self.env) if application else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
+        if beside:
+            env[takeover.LOADED] = str(self._empty_loaded(name))
+        address = self._own_address(server, name)
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-        address.clear()
-        return self.launcher.start(name, argv, env, cwd=Path(self.placed.places.project))
+        project = Path(self.placed.places.project)
+        if not application:
+            address.clear()
+            return self.launcher.start(name, argv, env, cwd=project)
+        argv += takeover.words(server, self._turns[name])
+        if not server.inherits:
+            address.clear()
+            return self.launcher.start(name, argv, env, cwd=project)
+        return self.launcher.start(
+            name, [*takeover.INHERITING, *argv], env, cwd=project, stdin=self._hold(name, address).fileno()
+        )
+
+    def _own_address(self, server: Server, name: str) -> Address:
+        """The address where an instance listens itself."""
+        address = self._listeners[name][1]
+        if server != self._case.servers[0]:
+            return address
+        return takeover.own_address(server, address, self._turns[name])
+
+    def _hold(self, name: str, address: Address) -> socket.socket:
+        """The socket that an instance inherits: it outlives the instance, so that connections wait for the next one."""
+        if name not in self._held:
+            backlog = int(self._case.settings["backlog"])
+            self._held[name] = takeover.held_socket(address, backlog, self.launcher.identity)
+        return self._held[name]
+
+    def _empty_loaded(self, name: str) -> Path:
+        folder = self._loaded(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        self.launcher.identity.give(folder)
+        return folder
 
 
 def _way(server: Server, placed: Placed, changed: bool) -> Action | None:

@@ -125,6 +125,7 @@ def start(
     identity: Identity,
     stop_signal: str = "TERM",
     pass_fds: Sequence[int] = (),
+    stdin: int = subprocess.DEVNULL,
 ) -> Process:
     """Start `argv` as `identity`, its output appended to `log`; the kernel stops the process when the instrument is
     killed.
@@ -140,7 +141,7 @@ def start(
                 [*identity.ending_by(stop_signal).prefix, *argv],
                 env=env,
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
