@@ -34,7 +34,7 @@ MODWSGI := mod_wsgi>=5,<7
 # What a production host installs, pinned with hashes for each of these Pythons.
 PYTHONS := 3.11 3.12 3.13 3.14
 UV := $(BIN)/uv --quiet
-COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)) --generate-hashes --no-annotate \
+COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)) --generate-hashes \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 # The packages of an extra of pyproject.toml.
 EXTRA := $(BIN)/python -c 'import sys, tomllib; \

@@ -18,7 +18,7 @@ from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.render import instance_name
 from bench.serve.machine.supervise import Address
-from bench.serve.production import image, one_host, project_files, templates, units
+from bench.serve.production import image, lock, one_host, project_files, templates, units
 from bench.serve.production.split import only_on_one_host
 from bench.serve.production.units import Unit
 from bench.serve.project import background, opened
@@ -130,7 +130,10 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     with one_host.clean_target(target.absolute()) as folder:
         written = render.write_files(placed, folder / "conf")
         read = "\n".join(path.read_text("utf-8") for path in written)
-        written += project_files.write(placed.case, folder / "conf", image.drivers(case.project))
+        written += project_files.write(placed.case, folder / "conf", image.requirements(placed.case))
+        if opened.is_kits(case.project.folder):
+            (folder / "conf" / lock.LOCK).write_text(image.requirements(placed.case), "utf-8")
+            written.append(folder / "conf" / lock.LOCK)
         context = _names(placed, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
@@ -171,6 +174,7 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
     names = {
         **host,
         **image.names(case.project, host),
+        "own_lock": not opened.is_kits(case.project.folder),
         "cron_jobs": _cron_jobs(placed),
         "containers": containers,
         "inner": inner,

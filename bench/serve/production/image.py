@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from bench import paths
 from bench.serve.catalog.manifest import Release
+from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed
-from bench.serve.production import project_files
+from bench.serve.production import lock, project_files, target
 from bench.serve.project import environments, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
 # Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
-PYTHON, LOCK = "3.13", "requirements.lock"
+PYTHON = "3.13"
 DATABASE_URL = "DATABASE_URL"
 SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")
 DATABASE_FILES = "BENCHAPP_DATABASE_FILES"
@@ -26,8 +25,8 @@ DRIVER = "psycopg2-binary"
 def refusal(project: UnderTest) -> str:
     """The reason why no image can serve the project, or an empty string."""
     if not project.overlaid:
-        named = LOCK in project.description.image
-        return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"
+        named = lock.LOCK in project.description.image
+        return "" if named else f"with reads_environment name in image what it is made of, its {lock.LOCK} among that"
     if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):
@@ -39,19 +38,26 @@ def uncontainable(placed: Placed) -> str:
     """The reason why no image can have these servers, or an empty string: each comes from Debian or from
     requirements.lock.
     """
-    locked = re.findall(r"(?m)^([\w.-]+)==", (paths.KIT / LOCK).read_text("utf-8"))
     for server in placed.case.servers:
         in_venv = placed.case.programs[server.name].is_relative_to(placed.places.venv)
         if not server.packages and not in_venv:
             return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"
-        if server.distribution and server.distribution not in locked:
-            return f"{server.name} is not in {LOCK}, so no image can have it"
+        if not lock.pinned(lock.of_server(server)) and server.distribution:
+            return f"{server.name} is not in {lock.LOCK}, so no image can have it"
     return ""
 
 
-def drivers(project: UnderTest) -> tuple[str, ...]:
-    """The distribution for the database server that replaces an SQLite file."""
-    return (DRIVER,) if project.overlaid and "default" in project.facts.database_files else ()
+def requirements(case: Case) -> str:
+    """The packages of the image, pinned by hash: those of the servers, beside the project's own list, or with the kit's
+    site. Empty for another project whose own lock file has them all."""
+    project = case.project
+    if opened.is_kits(project.folder):
+        return lock.pinned([*lock.of_site(), *(name for server in case.servers for name in lock.of_server(server))])
+    if not project.overlaid:
+        return ""
+    # In place of an SQLite file.
+    driver = [DRIVER] if "default" in project.facts.database_files else []
+    return lock.pinned([*project_files.missing(case), *driver], target.listed(project))
 
 
 def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:

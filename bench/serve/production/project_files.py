@@ -20,6 +20,7 @@ from bench.serve.catalog import compatibility
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
 from bench.serve.deployment.placed import Placed
+from bench.serve.production import lock
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
@@ -41,9 +42,11 @@ BACKED_UP = re.compile("sqlite|spatialite|postg|psql")
 BACKUPS = "backups.py"
 
 
-def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
-    """Write the packages and the requirements into `folder`, with those of databases; returns the files. None for a
-    project that needs none."""
+def write(case: Case, folder: Path, requirements: str = "") -> list[Path]:
+    """Write the packages and the requirements into `folder`; returns the files. None for a project that needs none.
+
+    requirements  lines for the packages of its servers; by default each in the version of the kit's lock file
+    """
     if not case.project.overlaid:
         return []
     packages = folder / PACKAGES
@@ -53,7 +56,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
     (packages / "benchapp" / "__init__.py").touch()
     lines = [
         "# The servers, what the settings laid over the project import, and what its layer needs.",
-        *_pinned(case, drivers),
+        *([requirements.strip()] if requirements else _pinned(case)),
     ]
     (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     locks = [shutil.copy(path, folder) for path in _locks(case)]
@@ -258,9 +261,7 @@ def listing(folder: Path) -> str:
 
 def _wanted(case: Case) -> list[str]:
     """The distributions that the servers, the settings laid over the project and the layer need, each once."""
-    of_servers = [
-        name for server in case.servers for name in server.requirements or filter(None, [server.distribution])
-    ]
+    of_servers = [name for server in case.servers for name in lock.of_server(server)]
     of_services = [name for service in case.services for name in service.requirements]
     imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
     return list(dict.fromkeys((*of_servers, *imported, *of_services)))
@@ -271,16 +272,17 @@ def _brought(case: Case) -> list[str]:
     return [name for name in _wanted(case) if canonicalize_name(name) in there]
 
 
-def _pinned(case: Case, drivers: tuple[str, ...] = ()) -> list[str]:
-    """A requirement for each that the project has not itself, in the version of the kit's lock file."""
-    lock = (paths.KIT / "requirements.lock").read_text("utf-8")
-    versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
+def missing(case: Case) -> list[str]:
+    """The distributions that the project has not itself."""
     brought = _brought(case)
-    wanted = {
-        name: versions.get(name) or programs.distribution_version(name)
-        for name in (*_wanted(case), *drivers)
-        if name not in brought
-    }
+    return [name for name in _wanted(case) if name not in brought]
+
+
+def _pinned(case: Case) -> list[str]:
+    """A requirement for each that the project has not itself, in the version of the kit's lock file."""
+    text = (paths.KIT / lock.LOCK).read_text("utf-8")
+    versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", text))
+    wanted = {name: versions.get(name) or programs.distribution_version(name) for name in missing(case)}
     return [f"{name}=={version}" if version else name for name, version in wanted.items()]
 
 

@@ -94,6 +94,11 @@ def _table(folder: Path) -> dict[str, Any]:
     return found
 
 
+def listed(project: UnderTest) -> frozenset[str]:
+    """The canonical names of installed packages that the project lists, and of those that these need."""
+    return frozenset(canonicalize_name(found.metadata["Name"]) for found in _packages(project))
+
+
 def _packages(project: UnderTest) -> list[Distribution]:
     """The installed packages that the project lists, and their requirements."""
     distributed = distributions(path=list(project.sites))

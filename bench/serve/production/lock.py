@@ -1,0 +1,72 @@
+"""The kit's lock file, package by package: what a stack needs of it, pinned by hash."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from packaging.utils import canonicalize_name
+
+from bench import paths
+from bench.serve.catalog import catalog
+from bench.serve.catalog.server import Server
+
+LOCK = "requirements.lock"
+# A package with its hashes, and which others need it.
+_ENTRY = re.compile(r"(?m)^([\w.-]+)==.*(?:\n    --hash=.*)+")
+_NEEDED_BY = re.compile(r"(?m)^    # +(?:via )?([\w.-]+)$")
+
+
+@functools.cache
+def _entries() -> Mapping[str, str]:
+    """The text of each package, by its name; of one that differs by Python, all of its texts."""
+    found: dict[str, str] = {}
+    for entry in _ENTRY.finditer((paths.KIT / LOCK).read_text("utf-8")):
+        name = canonicalize_name(entry[1])
+        found[name] = found.get(name, "") + entry[0] + "\n"
+    return found
+
+
+@functools.cache
+def _needs() -> Mapping[str, list[str]]:
+    """The packages that each package needs, by its name."""
+    found: dict[str, list[str]] = {}
+    for entry in re.split(r"(?m)^(?=\w)", (paths.KIT / LOCK).read_text("utf-8")):
+        name = canonicalize_name(entry.partition("==")[0])
+        for other in _NEEDED_BY.findall(entry):
+            if other != "via":
+                found.setdefault(canonicalize_name(other), []).append(name)
+    return found
+
+
+def pinned(wanted: Iterable[str], there: Collection[str] = ()) -> str:
+    """The lines of a lock file for these packages and all that they need, except those that are `there`.
+
+    Empty if the kit's lock file lacks one of them.
+    """
+    left: list[str] = [canonicalize_name(name) for name in wanted]
+    chosen: set[str] = set()
+    while left:
+        name = left.pop()
+        if name in chosen or name in there:
+            continue
+        if name not in _entries():
+            return ""
+        chosen.add(name)
+        left += _needs().get(name, [])
+    return "".join(text for name, text in _entries().items() if name in chosen)
+
+
+def of_server(server: Server) -> list[str]:
+    """The packages that a server comes in or loads."""
+    return [*server.requirements] or [name for name in [server.distribution] if name]
+
+
+def of_site() -> list[str]:
+    """The packages of the kit's site: those in the lock file that no other needs, and that are no server's."""
+    servers = {
+        name for stack in catalog.read().stacks.values() for server in stack.servers for name in of_server(server)
+    }
+    needed = {name for names in _needs().values() for name in names}
+    return [name for name in _entries() if name not in needed and name not in servers]

@@ -1,0 +1,56 @@
+"""What an image installs: the packages of one stack, each with a hash, and all that they need."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from bench.serve.catalog import catalog
+from bench.serve.production import containers, lock
+from tests.cases import production
+
+
+def pins(text: str) -> set[str]:
+    """The names of the packages of a lock file, each of which has a hash."""
+    entries = re.split(r"(?m)^(?=\w)", text)[1:]
+    assert all("--hash=sha256:" in entry for entry in entries)
+    return {canonicalize_name(entry.partition("==")[0]) for entry in entries}
+
+
+def needed(name: str) -> set[str]:
+    """What the installed package needs on this Python, without extras."""
+    requirements = [Requirement(line) for line in importlib.metadata.requires(name) or []]
+    return {canonicalize_name(it.name) for it in requirements if not it.marker or it.marker.evaluate({"extra": ""})}
+
+
+@pytest.mark.parametrize(
+    "stack", ["nginx-gunicorn", "gunicorn-uvicorn", "nginx-granian", "gunicorn-gevent", "hypercorn"]
+)
+def test_a_stack_gets_its_packages_and_all_that_they_need(stack):
+    names = [name for server in catalog.read().stacks[stack].servers for name in lock.of_server(server)]
+    found = pins(lock.pinned([*lock.of_site(), *names]))
+    assert {"django", "psycopg2-binary", "whitenoise", *names} <= found
+    for name in found:
+        try:
+            assert needed(name) <= found, name
+        except importlib.metadata.PackageNotFoundError:
+            # Of another Python.
+            assert name in ("async-timeout", "tzdata")
+
+
+def test_what_is_there_already_is_not_pinned_again_nor_what_only_that_needs():
+    assert pins(lock.pinned(["uvicorn"], {"h11"})) == {"uvicorn", "click"}
+    assert pins(lock.pinned(["uvicorn"], {"uvicorn"})) == set()
+    assert lock.pinned(["gunicorn", "no-such-package"]) == ""
+
+
+def test_the_image_of_the_kit_has_the_packages_of_its_stack_only(tmp_path):
+    containers.write(production("nginx-gunicorn"), tmp_path / "out", "compose")
+    found = pins((tmp_path / "out" / "conf" / "requirements.lock").read_text("utf-8"))
+    assert {"gunicorn", "django"} <= found and not {"granian", "twisted", "pyuwsgi", "uvicorn"} & found
+    image = (tmp_path / "out" / "Containerfile").read_text("utf-8")
+    assert "COPY conf/requirements.lock" in image and "--require-hashes -r /etc/benchapp/requirements.lock" in image
