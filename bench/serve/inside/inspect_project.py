@@ -84,6 +84,7 @@ def inspect(question, folder):
     facts["urls"] = [route for route, _, _ in routes]
     facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
     facts["media_url"] = None if facts["media_view"] else facts["media_url"]
+    facts["login"] = login_url(settings)
     facts["commands"] = commands()
     facts.update(running(question))
     if question["closely"]:
@@ -160,13 +161,19 @@ def look_at_pages(facts, question, settings, patterns):
 
 def login_paths(settings, patterns):
     """Possible paths of a log-in form: from the settings, and from admins."""
-    from django.shortcuts import resolve_url
-
-    found = []
-    with contextlib.suppress(Exception):
-        found.append(resolve_url(settings.LOGIN_URL))
+    login = login_url(settings)
+    found = [login] if login else []
     of_tools = sorted(ANCHORS.sub("", route) for route, _, of_tool in patterns if of_tool)
     return [*found, *(path for path in of_tools if path.endswith("/login/"))]
+
+
+def login_url(settings):
+    """The URL of the form to log in, by the settings; empty if they name no URL that there is."""
+    from django.shortcuts import resolve_url
+
+    with contextlib.suppress(Exception):
+        return str(resolve_url(settings.LOGIN_URL))
+    return ""
 
 
 def pages(question, named, found, settings, ask):
@@ -211,12 +218,7 @@ def look_behind_redirects(settings, made, ask):
 
 def leads_to_login(settings, location):
     """True if a redirect leads to the log-in page of the project."""
-    from django.shortcuts import resolve_url
-
-    with contextlib.suppress(Exception):
-        login = str(resolve_url(settings.LOGIN_URL))
-        return bool(location) and location.partition("?")[0] == login
-    return False
+    return bool(location) and location.partition("?")[0] == login_url(settings)
 
 
 def files_elsewhere(settings, folder):

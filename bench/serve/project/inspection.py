@@ -166,6 +166,7 @@ class Facts(msgspec.Struct, frozen=True):
     dangling_references  style sheet or script -> its reference to a missing file, if the storage follows references
     static_strict    whether a static file outside of the storage's list makes a page an error
     pages            the requested paths; empty if the database cannot be used
+    login            the URL of the form to log in, from the settings; empty if they name none that exists
     start            the path at which visitors begin; None if no path shows them anything
     worker_mb        MiB of memory of a process with its application and pages loaded; None if unknown
     rows_as_served   whether the database has the rows of the deployment, or a copy
@@ -210,6 +211,7 @@ class Facts(msgspec.Struct, frozen=True):
     stale_problem: str | None = None
     postgresql: str = ""
     log_files: tuple[str, ...] = ()
+    login: str = ""
     start: str | None = "/"
     worker_mb: float | None = None
     rows_as_served: bool = True

@@ -44,6 +44,7 @@ PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
+USUAL_LOGIN = "(.*/)?(log|sign)[-_]?in/?"
 # Health checks of a project that names none, to which the kit's middleware responds: no page has such a path.
 OWN_CHECKS = ("/.health", "/.ready")
 # A value that means itself in the configuration of every server.
@@ -308,6 +309,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
     protected_url            the path of uploads that a view has the web server send; empty without them
     session_cookie           the name of the cookie of logged-in visitors; csrf_cookie likewise
     session_cookie_re        a regular expression (PCRE) of the name
+    login_re                 a regular expression (PCRE) of paths of log-in forms, without the first slash
     health_paths             the paths of health checks
     health_re                a regular expression (PCRE) of the paths, without the first slash
     """
@@ -333,9 +335,19 @@ def _names(project: UnderTest) -> dict[str, Any]:
         "session_cookie": cookies[0],
         "session_cookie_re": re.sub(r"[^\w-]", lambda found: f"\\x{ord(found[0]):02x}", cookies[0]),
         "csrf_cookie": cookies[1],
+        "login_re": _login_re(project),
         "health_paths": checks,
         "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
     }
+
+
+def _login_re(project: UnderTest) -> str:
+    """A regular expression of paths of forms to log in: the usual ones at any place, and those of the project."""
+    said = project.description.login
+    named = [said.url if said else "", project.facts.login if project.overlaid else ""]
+    paths = [url.partition("?")[0][1:] for url in named if url.startswith("/")]
+    own = [re.escape(path) for path in dict.fromkeys(paths) if not re.fullmatch(USUAL_LOGIN, path)]
+    return "|".join([USUAL_LOGIN, *own])
 
 
 def _parts(interface: str, application: str) -> dict[str, str]:

@@ -312,6 +312,24 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     assert "has **not** yet" in files["INSTALL.md"]
 
 
+@pytest.mark.parametrize("login", ["/door/", "door", "/accounts/login/"])
+def test_log_ins_are_limited_where_the_project_has_them(new_project, tmp_path, login):
+    folder = new_project(f"LOGIN_URL = {login!r}")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("\nfrom django.contrib.auth.views import LoginView\n")
+        urls.write("urlpatterns += [path('door/', LoginView.as_view(), name='door')]\n")
+    found = re.search(
+        r'"~(.POST .*)" \$binary_remote_addr',
+        rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")["nginx.conf"],
+    )
+    limited = re.compile(found[1])
+    for path in ("/admin/login/", "/en/accounts/login", "/signin/", "/sign-in/", "/login/"):
+        assert limited.search(f"POST {path}"), path
+    for request in ("GET /login/", "POST /blog/login-tips/", "POST /", "POST /doors/"):
+        assert not limited.search(request), request
+    assert bool(limited.search("POST /door/")) == ("door" in login)
+
+
 def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_path, monkeypatch):
     monkeypatch.setattr("bench.serve.project.opened.UnderTest.own_packages", frozenset({"gunicorn"}))
     files = rendered(new_project(), "gunicorn", "none", tmp_path / "out")
