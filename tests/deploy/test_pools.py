@@ -115,11 +115,16 @@ def test_a_host_has_its_unit_and_only_servers_use_it(tmp_path):
     one_host.write(production("nginx-gunicorn", pool="pgbouncer", pool_size=9), tmp_path)
     unit = (tmp_path / "systemd" / "benchapp-pgbouncer.service").read_text("utf-8")
     assert "\nUser=benchapp-app\n" in unit and "\nLoadCredential=secrets.env:" in unit
+    assert " /usr/sbin/pgbouncer /etc/benchapp/pgbouncer.ini " in unit
     assert "\ndefault_pool_size = 9\n" in (tmp_path / "pgbouncer.ini").read_text("utf-8")
     assert (tmp_path / "pgbouncer_start.py").is_file()
     for name in ("gunicorn", "gunicorn-standin"):
         text = (tmp_path / "systemd" / f"benchapp-{name}.service").read_text("utf-8")
         assert "\nEnvironment=BENCHAPP_POOL_HOST=/run/benchapp\n" in text
+    # Where the database is it learns at its start.
+    assert "`systemctl restart benchapp-pgbouncer; benchapp-deploy --again`" in (tmp_path / "INSTALL.md").read_text(
+        "utf-8"
+    )
     environment = (tmp_path / "site.env").read_text("utf-8")
     assert "\nBENCHAPP_POOL=pgbouncer\n" in environment and "BENCHAPP_POOL_HOST" not in environment
 

@@ -173,6 +173,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     env         environment for the application server
     persistent  True if the data directory under var/ is reused
     packages    the Debian packages, for production; requirements: the Python distributions of the service's clients
+    directory   the folder of the programs in these packages
     reload      the signal for reading files again, or empty
     stop        the signal for a soon and clean stop; notify: the service tells systemd when it serves
     debian      other forms in releases of Debian, by the release's number
@@ -197,6 +198,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     env: dict[str, str] = {}
     persistent: bool = False
     packages: tuple[str, ...] = ()
+    directory: str = "/usr/bin"
     requirements: tuple[str, ...] = ()
     reload: str = ""
     stop: str = "TERM"

@@ -57,7 +57,7 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
 class Metrics(Struct, frozen=True, forbid_unknown_fields=True):
     """The place of a server's own figures with `metrics` on, and the exporter of a status page.
 
-    url       on the loopback address; about: the form of the figures
+    url       on the loopback address (template); about: the form of the figures
     packages  the Debian packages of the exporter; services: units of these packages that the kit's unit replaces
     start     argv of the exporter (templates); empty: the server has the figures itself
     """

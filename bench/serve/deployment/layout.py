@@ -24,6 +24,7 @@ class HostPaths:
 
     name     with which the names of units and commands begin
     inner_port  where the first inner server listens that cannot do so on a socket; the others have the next ports
+    metrics_bind  the loopback address of the servers' figures, with the port that is usual for each
     shared   services and doors of servers that other hosts reach, by name: their addresses
     private  each server has a directory below `run` that no other user writes into, for its own files
     """
@@ -47,6 +48,7 @@ class HostPaths:
     port: int
     name: str = "benchapp"
     inner_port: int = 8001
+    metrics_bind: str = LOOPBACK
     shared: Mapping[str, Address] = field(default_factory=dict)
     private: bool = False
 

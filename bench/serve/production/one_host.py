@@ -132,7 +132,7 @@ def production_places(values: Values) -> HostPaths:
         form = "a lower-case letter, then up to 19 lower-case letters and digits"
         raise BenchError(f"places.name = {site!r}: use {form}")
     for name, place in values.places.items():
-        if name not in ("bind", "port", "inner_port") and (odd := paths.odd_characters(Path(place))):
+        if name not in ("bind", "port", "inner_port", "metrics_bind") and (odd := paths.odd_characters(Path(place))):
             raise BenchError(f"places.{name} = {place!r}: not every file can have {odd} in it; use another name")
     try:
         return HostPaths(**values.places)
@@ -306,9 +306,9 @@ def _of_packages(placed: Placed) -> dict[str, Any]:
     of_release = _host_commands(replace(placed, places=replace(places, project="$release", venv="$venv")))
     return {
         "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],
-        "metrics_of": [(server.name, server.metrics) for server in units.with_metrics(case.servers, case)],
+        "metrics_of": _figures(placed),
         "build_packages": [package for server in case.servers for package in server.build_packages],
-        "distribution_services": distribution_services(case.servers, case),
+        **_services_in_place(placed),
         "made_on_host": [
             render.text(template, places.names, server.name)
             for server in case.servers
@@ -348,6 +348,18 @@ def curl_options(placed: Placed, path: str) -> str:
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
 
+def _services_in_place(placed: Placed) -> dict[str, list[str]]:
+    """The distribution's services in whose place the kit's units are: those that would hold the ports of the site, and
+    those that would be idle, such as the server of a site on a loopback address, where another may be in front."""
+    case = placed.case
+    servers = distribution_services(case.servers, case)
+    # Debian names the service of a cache as its package.
+    caches = [package for service in case.services for package in service.packages]
+    if placed.places.bind == LOOPBACK:
+        return {"port_services": [], "idle_services": [*servers, *caches]}
+    return {"port_services": servers, "idle_services": caches}
+
+
 def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
     """The services that packages of the servers and of their exporters bring and start, each once."""
     found = [name for server in servers for name in server.services]
@@ -355,6 +367,16 @@ def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
         if server.metrics:
             found += server.metrics.services
     return list(dict.fromkeys(found))
+
+
+def _figures(placed: Placed) -> list[tuple[str, str, str]]:
+    """The name of each server with figures for monitoring, their URL and their form."""
+    context = render.site_context(placed)
+    return [
+        (server.name, render.text(server.metrics.url, context, f"{server.name} metrics"), server.metrics.about)
+        for server in units.with_metrics(placed.case.servers, placed.case)
+        if server.metrics
+    ]
 
 
 def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:

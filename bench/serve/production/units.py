@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import Server
-from bench.serve.deployment import render
+from bench.serve.deployment import render, takeover
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.render import instance_name
@@ -22,8 +22,6 @@ from bench.serve.production import project_files
 from bench.serve.production.split import HostRole
 from bench.serve.project import background
 
-# Where Debian puts the programs of services.
-DEBIAN_PROGRAMS = "/usr/bin"
 # Ports below need a capability.
 FIRST_FREE_PORT = 1024
 LOW_PORTS = "CAP_NET_BIND_SERVICE"
@@ -203,7 +201,7 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
 
 def service_context(service: Service, placed: Placed) -> dict[str, Any]:
     """The names that the templates of a service can use on the host."""
-    found = {key: f"{DEBIAN_PROGRAMS}/{name}" for key, name in service.programs.items()}
+    found = {key: f"{service.directory}/{name}" for key, name in service.programs.items()}
     return render.service_context(service, found, placed, Path(placed.places.store) / service.name)
 
 
@@ -225,7 +223,7 @@ def _of_server(server: Server, placed: Placed) -> Iterator[Unit]:
         listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
         if server.reload.pid_file:
             listening["command"] = _start(server, {**context, "foreground": False}, address)
-        doubled = application and bool(server.inherits or server.shares or listening["own_socket"])
+        doubled = application and takeover.is_possible(server, address)
         yield Unit(
             name,
             server.about,

@@ -115,6 +115,51 @@ def test_two_sites_share_no_file_unit_user_or_port(stack, layer, tmp_path):
     assert (tmp_path / "first" / "benchapp-deploy").is_file()
 
 
+FIGURES = re.compile(r"127\.0\.0\.1:(?:9\d{3}|8405)\b")
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [("nginx-gunicorn", "varnish"), ("nginx-uwsgi", "none"), ("caddy-gunicorn", "none"), ("apache-modwsgi", "varnish")],
+)
+def test_the_figures_of_two_sites_are_at_two_addresses(stack, layer, tmp_path):
+    def write(name: str, **places: str) -> str:
+        known = catalog.read().values["production"]
+        chosen = replace(known, places={**known.places, **places}).changed({"metrics": "on"})
+        written = one_host.write(for_files(stack, layer, values=chosen), tmp_path / name)
+        return "\n".join(path.read_text() for path in written)
+
+    first = FIGURES.findall(write("first"))
+    second = write("second", metrics_bind="127.0.0.2")
+    assert first and not FIGURES.findall(second)
+    assert [place.replace("0.1:", "0.2:") for place in first] == re.findall(r"127\.0\.0\.2:\d+", second)
+
+
+def masked(script: Path, active: str) -> list[str]:
+    """The services that the function `packages` of an install script masks while those of `active` run."""
+    functions = re.findall(r"(?ms)^(?:mask_stopped|packages)\(\) \{.*?^\}$", script.read_text())
+    fakes = f"""
+        fetch() {{ :; }}
+        systemctl() {{
+            case $* in
+                *is-active*) case " {active} " in *" ${{3}} "*) return 0 ;; esac; return 1 ;;
+                *mask*) for word in "$@"; do case $word in --* | mask) ;; *) echo "$word" ;; esac; done ;;
+            esac
+        }}
+    """
+    done = subprocess.run(["sh", "-euc", "\n".join([*functions, fakes, "packages"])], capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_a_server_that_runs_in_front_of_a_site_is_not_masked(tmp_path):
+    one_host.write(for_files("caddy-gunicorn", "varnish", second_site(tmp_path)), tmp_path / "behind")
+    assert masked(tmp_path / "behind" / "shop-install", "caddy") == ["varnish", "varnishncsa"]
+    one_host.write(for_files("nginx-gunicorn", "nginx-memcached", "production"), tmp_path / "front")
+    install = tmp_path / "front" / "benchapp-install"
+    assert (masked(install, "nginx"), masked(install, "memcached")) == (["nginx", "memcached"], ["nginx"])
+
+
 @pytest.mark.parametrize("name", ["Shop", "shop-two", "9shop", "", "s" * 21, "sh op"])
 def test_a_name_that_no_unit_can_have_is_refused(name, tmp_path, bench):
     own = tmp_path / "own.toml"
