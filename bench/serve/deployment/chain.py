@@ -115,14 +115,14 @@ class Chain:
         return f"reloaded by {how}"
 
     def _doubles(self, server: Server) -> bool:
-        """True for an application server of which a second one can serve beside the first."""
+        """True for an application server with room for a second one on the same address."""
         address = self.placed.wiring.listens[server.name][0]
         return server is self._case.servers[0] and takeover.is_possible(server, address)
 
     def _take_over(self, server: Server) -> str:
-        """Have new processes serve before the old ones finish their requests and end; returns how.
+        """Start new processes, then have the old ones finish their requests and end; returns the way in words.
 
-        Nobody waits for the slowest request. If the new ones do not load the application, the old ones stay.
+        Nobody waits for the slowest request. The old processes stay if the new ones do not load the application.
         """
         processes = 1 if server.instances else int(self._case.settings["processes"])
         for old in self._instances(server):
@@ -223,7 +223,7 @@ class Chain:
         return self.servers[place]
 
     def _start_instance(self, name: str, beside: bool = False) -> Process:
-        """Start an instance; `beside` the one that serves, each process notes that it has loaded the application."""
+        """Start an instance; `beside` another one, each process notes the loaded application in a file."""
         server, _ = self._listeners[name]
         context = self._context(server)
         application = server == self._case.servers[0]
@@ -247,14 +247,14 @@ class Chain:
         )
 
     def _own_address(self, server: Server, name: str) -> Address:
-        """The address where an instance listens itself."""
+        """The address of one process of an instance."""
         address = self._listeners[name][1]
         if server != self._case.servers[0]:
             return address
         return takeover.own_address(server, address, self._turns[name])
 
     def _hold(self, name: str, address: Address) -> socket.socket:
-        """The socket that an instance inherits: it outlives the instance, so that connections wait for the next one."""
+        """The socket that an instance inherits; connections wait there for the next process."""
         if name not in self._held:
             backlog = int(self._case.settings["backlog"])
             self._held[name] = takeover.held_socket(address, backlog, self.launcher.identity)

@@ -1,7 +1,7 @@
-"""Two processes of a server on one address, so that new ones serve before old ones finish their requests.
+"""Two processes of a server on one address: the new one serves before the old one finishes the requests under way.
 
-A server either inherits a socket that is held for it, as systemd does in production (server.socket.j2), or shares its
-port with a second one, or has a socket file with a name of its own, to which a link leads.
+A server inherits a held socket, as from systemd in production (server.socket.j2), or shares the port with a second
+process, or makes a separate socket file, and a link leads to the newer file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.serve.catalog.server import Server
 from bench.serve.machine.identity import Identity
 from bench.serve.machine.supervise import Address
 
-# The first inherited descriptor is 3, and it is for this process only: sd_listen_fds(3).
+# The first inherited descriptor is 3, for the process of that number only: sd_listen_fds(3).
 INHERITING = ("/bin/sh", "-c", 'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@" 3<&0 0</dev/null', "sh")
 # The variable of benchapp/serving/loaded.py. No more processes come when none came for so long (benchapp-loaded.j2).
 LOADED, QUIET_S = "BENCHAPP_LOADED", 2.0
@@ -29,7 +29,7 @@ def is_possible(server: Server, address: Address) -> bool:
 
 
 def own_address(server: Server, address: Address, turn: int) -> Address:
-    """The address where one of the two listens: the socket file that it makes itself, or the address of both."""
+    """The address of one of the two: a separate socket file, or the shared address."""
     if server.inherits or not address.path:
         return address
     path = Path(address.path)
@@ -37,7 +37,7 @@ def own_address(server: Server, address: Address, turn: int) -> Address:
 
 
 def lead(address: Address, own: Address) -> None:
-    """Have the address of both lead to that of one, in one step."""
+    """Link the shared address to the address of one of the two, in one step."""
     if own != address:
         beside = Path(f"{address.path}.new")
         beside.symlink_to(own.path)
@@ -45,14 +45,14 @@ def lead(address: Address, own: Address) -> None:
 
 
 def words(server: Server, turn: int) -> tuple[str, ...]:
-    """Words added to the command: to take the held socket, or to share the port by turns."""
+    """Words added to the command: for the held socket, or for a shared port by turns."""
     if isinstance(server.inherits, tuple):
         return server.inherits
     return server.shares if isinstance(server.shares, tuple) and turn % 2 else ()
 
 
 def held_socket(address: Address, backlog: int, identity: Identity) -> socket.socket:
-    """A listening socket, to be inherited by processes of this user. Raises DeploymentError if it cannot be made."""
+    """A listening socket for processes of this user. Raises DeploymentError without one."""
     found = socket.socket(socket.AF_UNIX if address.path else socket.AF_INET)
     try:
         if address.path:
@@ -71,10 +71,10 @@ def held_socket(address: Address, backlog: int, identity: Identity) -> socket.so
 
 
 def wait_loaded(folder: Path, processes: int, died: Callable[[], DeploymentError | None], timeout_s: float) -> None:
-    """Return once so many processes have loaded the application, each of which makes a file in the folder then; or some
-    of them, when no more come.
+    """Return once so many processes have loaded the application, or once some have and no more come. Each makes a file
+    in the folder.
 
-    Raises DeploymentError if the server ends, or if none has loaded it within the time limit.
+    Raises DeploymentError if the server ends, or without a file within the time limit.
     """
     deadline = time.monotonic() + timeout_s
     seen, since = 0, time.monotonic()

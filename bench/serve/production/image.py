@@ -48,8 +48,8 @@ def uncontainable(placed: Placed) -> str:
 
 
 def requirements(case: Case) -> str:
-    """The packages of the image, pinned by hash: those of the servers, beside the project's own list, or with the kit's
-    site. Empty for another project whose own lock file has them all."""
+    """The packages of the image, pinned by hash: of the servers, without the project's own list; with the kit's site,
+    also of the site. Empty for another project with a lock file."""
     project = case.project
     if opened.is_kits(project.folder):
         return lock.pinned([*lock.of_site(), *(name for server in case.servers for name in lock.of_server(server))])

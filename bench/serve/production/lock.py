@@ -1,4 +1,4 @@
-"""The kit's lock file, package by package: what a stack needs of it, pinned by hash."""
+"""The kit's lock file, package by package: the packages of a stack, pinned by hash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDED_BY = re.compile(r"(?m)^    # +(?:via )?([\w.-]+)$")
 
 @functools.cache
 def _entries() -> Mapping[str, str]:
-    """The text of each package, by its name; of one that differs by Python, all of its texts."""
+    """The text of each package, by name; all texts of a package that differs by Python."""
     found: dict[str, str] = {}
     for entry in _ENTRY.finditer((paths.KIT / LOCK).read_text("utf-8")):
         name = canonicalize_name(entry[1])
@@ -30,7 +30,7 @@ def _entries() -> Mapping[str, str]:
 
 @functools.cache
 def _needs() -> Mapping[str, list[str]]:
-    """The packages that each package needs, by its name."""
+    """The dependencies of each package, by name."""
     found: dict[str, list[str]] = {}
     for entry in re.split(r"(?m)^(?=\w)", (paths.KIT / LOCK).read_text("utf-8")):
         name = canonicalize_name(entry.partition("==")[0])
@@ -41,9 +41,9 @@ def _needs() -> Mapping[str, list[str]]:
 
 
 def pinned(wanted: Iterable[str], there: Collection[str] = ()) -> str:
-    """The lines of a lock file for these packages and all that they need, except those that are `there`.
+    """The lines of a lock file for these packages and all dependencies, except packages `there`.
 
-    Empty if the kit's lock file lacks one of them.
+    Empty if the kit's lock file lacks one.
     """
     left: list[str] = [canonicalize_name(name) for name in wanted]
     chosen: set[str] = set()
@@ -59,12 +59,12 @@ def pinned(wanted: Iterable[str], there: Collection[str] = ()) -> str:
 
 
 def of_server(server: Server) -> list[str]:
-    """The packages that a server comes in or loads."""
+    """The packages of a server."""
     return [*server.requirements] or [name for name in [server.distribution] if name]
 
 
 def of_site() -> list[str]:
-    """The packages of the kit's site: those in the lock file that no other needs, and that are no server's."""
+    """The packages of the kit's site: in the lock file, no dependency of others, and of no server."""
     servers = {
         name for stack in catalog.read().stacks.values() for server in stack.servers for name in of_server(server)
     }

@@ -349,8 +349,10 @@ def curl_options(placed: Placed, path: str) -> str:
 
 
 def _services_in_place(placed: Placed) -> dict[str, list[str]]:
-    """The distribution's services in whose place the kit's units are: those that would hold the ports of the site, and
-    those that would be idle, such as the server of a site on a loopback address, where another may be in front."""
+    """The distribution's services that the kit's units replace: some would hold the ports of the site, others be idle.
+
+    A server of a site on a loopback address is idle: another server in front may have the ports.
+    """
     case = placed.case
     servers = distribution_services(case.servers, case)
     # Debian names the service of a cache as its package.

@@ -273,7 +273,7 @@ def _brought(case: Case) -> list[str]:
 
 
 def missing(case: Case) -> list[str]:
-    """The distributions that the project has not itself."""
+    """The wanted distributions that the project lacks."""
     brought = _brought(case)
     return [name for name in _wanted(case) if name not in brought]
 

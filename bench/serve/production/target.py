@@ -95,7 +95,7 @@ def _table(folder: Path) -> dict[str, Any]:
 
 
 def listed(project: UnderTest) -> frozenset[str]:
-    """The canonical names of installed packages that the project lists, and of those that these need."""
+    """The canonical names of the installed packages of the project's list, and of their dependencies."""
     return frozenset(canonicalize_name(found.metadata["Name"]) for found in _packages(project))
 
 
