@@ -38,7 +38,7 @@ STATE = Path("/var/lib")
 # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
 BALANCER_IDLE_S = 65
 
-# How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
+# Requests of the web server. Not over HTTP/2, in which curl 7.88 may fail at a good response.
 # https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
 # As a server in front would that terminates TLS.
@@ -244,7 +244,7 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
         "layer": case.layer_name,
         "size": case.size,
         "units": found,
-        # What terminates TLS before it has a log of its own.
+        # A server in front that terminates TLS and has no log.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
         "workers": " ".join(unit.name for unit in found if unit.worker),
         "services": [f"{places.name}-{service.name}" for service in case.services],
@@ -254,16 +254,16 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
         "page_words": shlex.join(pages),
         "page_status": f"{PAGE_STATUS} {curl_options(placed, '')}",
         "build_user": f"{places.group}-build",
-        # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
+        # Not curl's own `--retry`: a 502 with Retry-After, from the web server, ends it or has it wait as long.
         "ready_soon": f'timeout 30 sh -c "until {ready}; do sleep 1; done"',
         "https": case.values.env.get("BENCHAPP_HTTPS") == "1",
         "env": _site_env(placed),
-        # Settings that are laid over others know the environment alone; the kit's own read the secrets from a file.
+        # Settings that are laid over others know only the environment; the kit's own read the secrets from a file.
         "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
         "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
         # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
         "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
-        # For the note alone: it renders several times.
+        # Only for the note, which renders several times.
         "where": partial(limits_table.rows, placed),
     }
 
@@ -343,7 +343,7 @@ def curl_options(placed: Placed, path: str) -> str:
     """The words with which curl requests a page of the host's own web server."""
     places, name = placed.places, placed.case.settings["server_name"]
     if placed.ends_tls:
-        # No certificate authority is asked: this is the host itself.
+        # Without a certificate authority: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
 
