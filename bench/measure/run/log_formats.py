@@ -1,12 +1,13 @@
 """Lines of access logs, as written by servers, load balancers, frameworks and log collectors.
 
-A line is text, pairs `name=value`, an object of JSON, or a row below a head `#Fields:`. One table has the formats of
-text, one the names of values; any other format is given by its fields.
+A line is text, pairs `name=value`, an object of JSON, or a row below a head: `#Fields:`, or names between commas. One
+table has the formats of text, one the names of values; any other format is given by its fields.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import functools
 import json
 import re
@@ -20,7 +21,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 # for the text up to the next character.
 FIELDS = {
     "time": r"\d\d/\w{3}/\d{4}[: ]\d\d:\d\d:\d\d(?:\.\d+)?(?: [+-]\d{4})?"
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+    r"|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
     r"|\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}"
     r"|\w{3} [ \d]\d \d\d:\d\d:\d\d",
     "epoch": r"\d{10}(?:\.\d+)?",
@@ -35,19 +36,20 @@ FIELDS = {
     "site": r"(?<!\S)(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
     "address": r"(?<!\S)[\da-fA-F]*[.:][\da-fA-F.:]+",
     "domain": r"(?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+(?::\d+)?",
-    "uuid": r"[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}",
 }
 # Text between fields: any text, or any text without quotes.
 FILLERS = {"any": ".*?", "plain": '[^"]*?'}
 # Formats of text; the first one found in a line counts. Text before and behind is ignored.
 TEXTS = {
     "nothing quoted": "{time}] {method} {target} => generated {any}({} {status})",
-    "Envoy, Istio": '[{time}] "{request}" {status} {any}"{}" "{}" "{uuid}" "{host}"',
+    "Envoy, Istio": '[{time}] "{request}" {status} {any}"{}" "{}" "{}" "{host}"',
     "status before the request": '{before}{time}{plain} {status} {plain}"{request}"',
     "site first": '{site} {address} {any}{time}{any}"{request}" {status}',
     "site second": '{address} {domain} {any}{time}{any}"{request}" {status}',
     "common, combined": '{before}{time}{any}"{request}" {status}',
     "time behind": '"{request}" {status} {any}{time}',
+    "time as a number": '{epoch} {any}"{request}" {status}',
+    "Squid": "{epoch} {any}/{status} {} {method} {target} ",
     "no time": '"{request}" {status}',
 }
 # Names of values in lines of JSON, of pairs and of rows, in lower case, by servers, services and loggers; the first
@@ -56,34 +58,37 @@ NAMES = {
     "time": (
         *("ts", "time_iso8601", "time_local", "msec", "startutc", "start_time", "edgestarttimestamp"),
         *("requesttime", "reqtimesec", "asctime", "@timestamp", "timestamp", "time", "realtime_timestamp", "date", "t"),
+        "time_micros",
     ),
     "method": (
         *("method", "request_method", "requestmethod", "httpmethod", "http_method", "clientrequestmethod"),
-        *("reqmethod", "csmethod", "cs-method"),
+        *("reqmethod", "csmethod", "cs-method", "cs_method", "request_verb"),
     ),
     "target": (
         *("originalrequesturiwithargs", "request_uri", "requesturi", "requesturl", "request_url", "clientrequesturi"),
         *("url.original", "uri", "requestpath", "request_path", "url.path", "path", "csuristem", "cs-uri-stem"),
-        *("http.target", "http_path", "full_path", "reqpath", "url", "request"),
+        *("http.target", "http_path", "full_path", "reqpath", "cs_uri", "url", "request"),
     ),
     "query": (
         *("args", "query_string", "querystring", "request_querystring", "requestquery", "url.query", "query"),
-        *("querystr", "csuriquery", "cs-uri-query"),
+        *("querystr", "csuriquery", "cs-uri-query", "request_query"),
     ),
     "host": (
         *("x-host-header", "clientrequesthost", "requesthost", "originalhost", "http_host", "authority", "url.domain"),
-        *("reqhost", "cshost", "cs(host)", "cs-host", "host", "vhost", "server_name"),
+        *("reqhost", "cshost", "cs(host)", "cs-host", "cs_host", "host", "vhost", "server_name", "domain_name"),
     ),
     "status": (
         *("downstreamstatus", "edgeresponsestatus", "status", "status_code", "statuscode", "response_code"),
         *("responsecode", "httpstatus", "httpstatuscode", "http_status", "scstatus", "sc-status", "response.status"),
-        *("response_status", "code", "s"),
+        *("response_status", "sc_status", "elb_status_code", "code", "s"),
     ),
 }
 # A whole request line.
 LINES = ("request", "request_line", "requestline", "r")
 # Keys under which log collectors keep a program's line.
 WRAPPED = ("log", "message", "short_message", "msg", "line", "textpayload", "logentry")
+# Keys under which services that export logs keep the list of entries.
+LISTS = ("records", "events", "entries", "items", "value", "data", "results")
 # Keys under which log collectors keep the program's name.
 PROGRAMS = ("systemd_unit", "syslog_identifier", "container_name")
 # The same in front of a line: Heroku, syslog and journalctl, Compose.
@@ -102,6 +107,10 @@ EPOCHS = {13: 1e3, 16: 1e6, 19: 1e9}
 # In place of the year, which syslog leaves out: one with a 29 February.
 SOME_YEAR = 2024
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
+# The same of a byte, in JSON of a server that was not told to escape for JSON.
+BYTE_IN_JSON = re.compile(r"(?<!\\)\\x([0-9A-Fa-f]{2})")
+# Colours and other styles, as on a terminal.
+STYLE = re.compile(r"\x1b\[[\d;]*m")
 # Characters left unchanged in the path and the query of an address; a percent sign begins an escape.
 SAFE = "!$%&'()*+,/:;=?@[]~"
 HEAD = "#Fields:"
@@ -133,11 +142,63 @@ def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, Logg
     """
     named = [pattern_of(fields)] if fields else []
     head: list[str] = []
+    is_first, divide = True, _divided_row
     for line in lines:
         if line.startswith(HEAD):
             head = line.removeprefix(HEAD).lower().split()
+        elif is_first and not named and (names := _names_of_columns(line)):
+            head, divide = names, _divided_by_commas
         elif line and not line.startswith("#"):
-            yield line, _read(_of_row, line, head) if head else _read(_of_line, line, named)
+            text = STYLE.sub("", line)
+            yield line, _read(_of_row, divide(text), head) if head else _read(_of_line, text, named)
+        is_first = False
+
+
+def lines_of_document(text: str) -> list[str] | None:
+    """The entries of a whole document of JSON as lines: of a list, of an object with one, or of several objects.
+
+    None if it is no such document.
+    """
+    entries: list[Any] = []
+    decoder, position = json.JSONDecoder(), 0
+    text = text.strip()
+    try:
+        while position < len(text):
+            found, end = decoder.raw_decode(text, position)
+            entries += _entries_of(found)
+            position = len(text) - len(text[end:].lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return [json.dumps(entry) for entry in entries]
+
+
+def _entries_of(found: Any) -> list[Any]:
+    """The entries in a value of JSON."""
+    if isinstance(found, list):
+        return found
+    if isinstance(found, dict):
+        for name, value in found.items():
+            if name.lower() in LISTS and isinstance(value, list):
+                return value
+    return [found]
+
+
+def _divided_row(line: str) -> list[str]:
+    return line.split("\t" if "\t" in line else None)
+
+
+def _divided_by_commas(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
+
+
+def _names_of_columns(line: str) -> list[str]:
+    """The names of columns in the first line of a table, in lower case; empty if it is an entry itself."""
+    names = [name.strip().lower() for name in _divided_by_commas(line)]
+    has_request = any(name in (*NAMES["target"], *LINES) for name in names)
+    return names if has_request and any(name in NAMES["status"] for name in names) else []
 
 
 def pattern_of(fields: str) -> re.Pattern[str]:
@@ -152,6 +213,8 @@ def pattern_of(fields: str) -> re.Pattern[str]:
     for name, text in zip(names, parts[2::2], strict=True):
         # Otherwise up to the next character: a pattern with a longer look-ahead takes minutes for a long log.
         other = f"[^{re.escape(text[0])}]*" if text else ".*?"
+        if text.startswith('"'):
+            other = r'(?:[^"\\]|\\.)*'
         found += [_group(name, other), re.escape(text)]
     return re.compile("".join(found))
 
@@ -174,9 +237,9 @@ def _read(read: Callable[..., LoggedRequest | None], *of: Any) -> LoggedRequest 
         return None
 
 
-def _of_row(line: str, head: list[str]) -> LoggedRequest | None:
+def _of_row(row: list[str], head: list[str]) -> LoggedRequest | None:
     """The request of a row of values, with names from `head`; https://www.w3.org/TR/WD-logfile"""
-    values = dict(zip(head, line.split("\t" if "\t" in line else None), strict=True))
+    values = dict(zip(head, row, strict=True))
     if "date" in values and "time" in values:
         values["time"] = f"{values.pop('date')} {values['time']}"
     return _of_values(values)
@@ -194,6 +257,8 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
     request = None
     if not named and begin >= 0 and line.endswith("}"):
         request = _read(_of_json_text, line[begin:])
+        if request and request.time_s is None and (found := _TIME.search(line[:begin])):
+            request = replace(request, time_s=seconds(found[0]))
     if request is None and not named:
         request = _read(_of_pairs, line)
     if request is None:
@@ -206,7 +271,7 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
 
 
 def _of_json_text(text: str) -> LoggedRequest | None:
-    return _of_json(json.loads(text))
+    return _of_json(json.loads(BYTE_IN_JSON.sub(r"\\u00\1", text)))
 
 
 def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
@@ -236,7 +301,7 @@ def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _of_pairs(line: str) -> LoggedRequest | None:
     values = {name.lower(): quoted or plain for name, quoted, plain in PAIR.findall(line)}
-    if "status" not in values:
+    if _first(values, "status", _status) is None:
         return None
     if not list(_of(values, NAMES["time"])) and (found := _TIME.search(line)):
         values["time"] = found[0]
@@ -349,7 +414,7 @@ def seconds(text: str | float) -> float:
     for form, shown in (("%a %b %d %H:%M:%S %Y", text), ("%Y %b %d %H:%M:%S", f"{SOME_YEAR} {text}")):
         with contextlib.suppress(ValueError):
             return datetime.strptime(shown, form).timestamp()
-    return datetime.fromisoformat(re.sub(r" (?=Z|[+-]\d\d)", "", text)).timestamp()
+    return datetime.fromisoformat(re.sub(r" (?=Z|[+-]\d\d)", "", text).replace("/", "-")).timestamp()
 
 
 def as_url(text: str) -> SplitResult:

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import re
 import shutil
 import subprocess
 import zipfile
@@ -26,6 +27,9 @@ READERS: dict[bytes, Callable[[BinaryIO], Any]] = {
 ZIP = b"PK\x03\x04"
 ZSTD = b"\x28\xb5\x2f\xfd"
 LONGEST = 6
+# Folders, and files that macOS adds.
+IN_ARCHIVES = re.compile(r"/$|^__MACOSX/|(^|/)\.")
+HAR = ".har"
 DAMAGED = "it is damaged or not yet whole: copy it again, or unpack what there is"
 
 
@@ -57,9 +61,13 @@ def _unpacked(path: Path, file: BinaryIO, begin: bytes) -> contextlib.AbstractCo
 
 @contextlib.contextmanager
 def _only_file(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
-    """The only file of a zip archive, without metadata files of some systems."""
+    """The only file of a zip archive, or its only HAR file, beside which Playwright puts the bodies of responses.
+
+    Folders, and metadata files of some systems, do not count.
+    """
     with zipfile.ZipFile(file) as archive:
-        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+        names = [name for name in archive.namelist() if not IN_ARCHIVES.search(name)]
+        names = [name for name in names if name.endswith(HAR)] or names
         if len(names) != 1:
             raise BenchError(f"{path}: an archive of {len(names)} files; unpack it, and name one of them")
         try:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
@@ -22,12 +24,18 @@ MAX_REQUESTS = 20_000
 # Additional requests read, because a server writes a line when a request ends: a slow request comes after later ones.
 LATE_REQUESTS = 1_000
 MAX_LINE_BYTES = 64 * 1024
+# Of a file that tells its kind.
+MAX_BEGIN = 256
 # Of a line that is shown.
 MAX_SHOWN = 300
 # Statuses of a successful page load; a browser's repeated request gets 304, the load tool's gets 200.
 GOOD = (200, 304)
 # The host of data: addresses and of those of browsers' extensions.
 NO_SITE = "-"
+# The beginning of a whole document of JSON: a list, an object over several lines, or one with a list of entries.
+DOCUMENT = re.compile(rb'\s*(\[\s*\{|\{\s*\n|\{\s*"(%s)":\s*\[)' % "|".join(log_formats.LISTS).encode(), re.I)
+# So Safari calls what it had.
+CACHED = ("Memory Cache", "Disk Cache")
 EXAMPLE = '{host} [{time}] "{request}" {} {status}'
 
 
@@ -113,15 +121,20 @@ def _visit(entry: Any) -> _Visit | None:
         ended_s = begun_s + max(float(entry.get("time") or 0), 1) / 1000
         request = LoggedRequest(begun_s, method, host, path, status)
         is_document = kind == "document" or kind.startswith("text/html")
-        return _Visit(request, begun_s, ended_s, is_document, bool(entry.get("_fromCache")))
+        from_cache = bool(entry.get("_fromCache")) or entry.get("_fetchType") in CACHED
+        return _Visit(request, begun_s, ended_s, is_document, from_cache)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
 def _first_host(visits: list[_Visit]) -> str:
-    """The host of the first page; if no entry is marked as a page, the host of the first good response."""
+    """The host of the first page; if no entry is marked as a page, the host of the first good response.
+
+    The first page may redirect to a log-in elsewhere, and be of the site that shows the next ones.
+    """
     good = [visit for visit in visits if visit.request.status in GOOD and visit.request.host != NO_SITE]
-    pages = [visit for visit in good if visit.is_document]
+    hosts = {visit.request.host for visit in good if visit.is_document}
+    pages = [visit for visit in visits if visit.is_document and visit.request.host in hosts]
     return next((visit.request.host for visit in pages or good), "")
 
 
@@ -137,12 +150,8 @@ def access_log(path: Path, fields: str = "") -> Recording:
     left_out = Counter[str]()
     unread: list[str] = []
 
-    def lines() -> Iterator[str]:
-        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
-            yield line.decode("utf-8-sig", "surrogateescape").strip()
-
     def requests() -> Iterator[LoggedRequest]:
-        for line, request in log_formats.requests(lines(), fields):
+        for line, request in log_formats.requests(_lines(file), fields):
             if request:
                 yield request
             else:
@@ -161,6 +170,22 @@ def access_log(path: Path, fields: str = "") -> Recording:
         )
         raise BenchError(f"{path}: its format is not known: {line}  {say}, in [tool.benchapp.workloads]")
     return _recording(path, kept, left_out, kept.busiest())
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """The lines of a log. A document of JSON, and one with two bytes a character, are read whole."""
+    begin: bytes = file.peek(MAX_BEGIN)  # type: ignore[attr-defined]
+    text = ""
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = file.read().decode("utf-16", "replace")
+    elif DOCUMENT.match(begin.removeprefix(codecs.BOM_UTF8)):
+        text = file.read().decode("utf-8-sig", "replace")
+
+    if text:
+        for line in log_formats.lines_of_document(text) or text.splitlines():
+            yield line.strip()
+    for content in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
+        yield content.decode("utf-8-sig", "surrogateescape").strip()
 
 
 def _problem(request: LoggedRequest) -> str:

@@ -11,7 +11,7 @@ LONGEST = 400
 def in_a_line(error):
     """An error in one line: `KeyError: 'x'`; with the missing file or server, if another error hides the cause."""
     hidden = f": {in_a_line(error.__cause__)}" if isinstance(error.__cause__, OSError) else ""
-    # Some say what is missing in lines of their own.
+    # A message may name what is missing in its next lines.
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return (text if len(text) <= LONGEST else f"{text[:LONGEST]}...") + hidden
 

@@ -60,6 +60,12 @@ FORMATS = {
     "RFC 5424": f'<190>1 2026-11-22T12:00:01Z web1 nginx 200 - - {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "uvicorn's in the journal": 'Nov 22 12:00:01 web1 uvicorn[812]: INFO:     192.0.2.1:50824 - "{}" 200 OK',
     "uvicorn's with a time": '2026-11-22 12:00:01,123 INFO uvicorn.access 192.0.2.1:50824 - "{}" 200',
+    "odd agents at Istio": '[2026-11-22T12:00:01.123Z] "{}" 200 - via_upstream - "-" 0 57 -1 - "-" "odd \\"agent\\""'
+    ' "8f0e-own-id" "a.example" "10.0.0.2:80" inbound|80|| 127.0.0.6:1 10.0.0.2:80 - default',
+    "uvicorn's in colours": '\x1b[32mINFO\x1b[0m:     [2001:db8::1]:5 - "\x1b[1m{}\x1b[0m" \x1b[32m200 OK\x1b[0m',
+    "a number first": '1795867201.123 203.0.113.7 "{}" 200 512',
+    "Squid's": "1795867201.123    230 2001:db8::1 TCP_MISS/200 512 {} - HIER_DIRECT/10.0.0.1 text/html",
+    "status by another name": 'time="2026-11-22T12:00:01Z" msg=handled request="{}" status_code=200 duration=-',
     "behind syslog": f'Nov 22 12:00:01 web1 nginx: 2001:db8::1 - Jane Doe {AT} "{{}}" 200 512 "-" "-"',
 }
 
@@ -124,7 +130,7 @@ def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
 def test_access_logs_as_servers_write_them(tmp_path, form):
     path = tmp_path / "access.log"
     targets = ("/", "/about", "/blog/?page=2")
-    version = "" if "=> generated" in form else " HTTP/1.1"
+    version = "" if "=> generated" in form or "TCP_MISS" in form else " HTTP/1.1"
     path.write_text("".join(form.format(f"GET {target}{version}") + "\n" for target in targets))
     found = recordings.access_log(path)
     assert (found.paths, found.notes) == (targets, ())
@@ -226,6 +232,14 @@ JSON_LINES = {
         "timestamp": 1795867201123,
         "http": {"method": "GET", "url": "https://a.example/blog/?page=2", "status_code": 200},
     },
+    "an ingress": {
+        "time": "2026-11-22T12:00:01+00:00",
+        "vhost": "a.example",
+        "method": "GET",
+        "path": "/blog/",
+        "request_query": "page=2",
+        "status": 200,
+    },
     "GELF": {"host": "web1", "short_message": "x", "_method": "GET", "_path": "/blog/?page=2", "_status": "200 OK"},
     "gunicorn's atoms": {"t": "[28/Nov/2026:12:00:01 +0000]", "r": "GET /blog/?page=2 HTTP/1.1", "s": "200"},
     "OpenTelemetry": {
@@ -280,6 +294,12 @@ ROWS = {
 }
 
 
+ROWS["Google's storage"] = """"time_micros","c_ip","cs_method","cs_uri","sc_status","cs_host","cs_user_agent"
+"1795867201123456","192.0.2.10","GET","/blog/?page=2","200","a.example","odd ""agent"", 404"
+"1795867202123456","192.0.2.10","GET","/gone/","404","a.example",""
+"""
+
+
 @pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
 def test_rows_below_a_head_that_names_their_values(tmp_path, text):
     path = tmp_path / "access.log"
@@ -287,6 +307,28 @@ def test_rows_below_a_head_that_names_their_values(tmp_path, text):
     found = recordings.access_log(path)
     assert found.paths == ("/blog/?page=2",)
     assert found.notes == ("left out of access.log: requests without status 200 (1)",)
+
+
+ENTRIES = [{"time": f"2026-11-28T12:00:0{i}Z", "method": "GET", "path": f"/{i}/", "status": 200} for i in (1, 2)]
+DOCUMENTS = {
+    "a list": json.dumps(ENTRIES),
+    "a list over lines": json.dumps(ENTRIES, indent=2),
+    "a list of lines": "[\n" + ",\n".join(map(json.dumps, ENTRIES)) + "\n]\n",
+    "records": json.dumps({"records": ENTRIES}),
+    "events": json.dumps({"events": [{"message": json.dumps(entry)} for entry in ENTRIES], "token": "x"}, indent=1),
+    "objects over lines": "\n".join(json.dumps(entry, indent=2) for entry in ENTRIES),
+    # A byte as nginx escapes it, outside of JSON's own escapes.
+    "escaped bytes": "\n".join(json.dumps(entry)[:-1] + r', "agent": "\xE9 \x22"}' for entry in ENTRIES),
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_documents_of_json(tmp_path, text, encoding):
+    path = tmp_path / "export.json"
+    path.write_bytes(text.encode(encoding))
+    found = recordings.access_log(path)
+    assert (found.paths, found.times_s, found.notes) == (("/1/", "/2/"), (0.0, 1.0), ())
 
 
 def test_a_request_that_two_programs_logged_is_one(tmp_path):
@@ -297,6 +339,18 @@ def test_a_request_that_two_programs_logged_is_one(tmp_path):
     found = recordings.access_log(path)
     assert found.paths == ("/", "/")
     assert found.notes == ("left out of drain.log: requests that another program logged (2)",)
+
+
+def test_a_time_in_front_of_json_or_as_a_number_is_known(tmp_path):
+    path = tmp_path / "access.log"
+    entry = '{"request": {"method": "GET", "uri": "/"}, "status": 200}'
+    for begins in ("2026/11/22 12:00:0{}.5\tINFO\thandled request\t", "2026-11-22T12:00:0{}.5Z web "):
+        path.write_text("".join(f"{begins.format(second)}{entry}\n" for second in (1, 3)))
+        assert recordings.access_log(path).times_s == (0.0, 2.0)
+    for name in ("a number first", "Squid's"):
+        line = FORMATS[name].format("GET /")
+        path.write_text(f"{line}\n{line.replace('7201.123', '7203.123')}\n")
+        assert recordings.access_log(path).times_s == (0.0, 2.0)
 
 
 def test_lines_without_a_time_keep_their_order(tmp_path):
@@ -330,6 +384,7 @@ def test_a_recording_may_be_packed(tmp_path, name):
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.write(plain, "logs/access.log")
             archive.writestr("__MACOSX/._access.log", b"x")
+            archive.writestr("logs/.DS_Store", b"x")
     elif name == "zst":
         if not shutil.which("zstd"):
             with pytest.raises(BenchError, match="install the package zstd"):
@@ -356,15 +411,35 @@ def test_a_har_file_is_of_the_host_of_its_first_page(tmp_path):
     assert found.paths == ("/", "/b/?fbclid=IwAR0a1b2c3d4e")
 
 
+def test_a_first_page_that_leads_to_a_login_elsewhere_is_of_the_site(tmp_path):
+    first = {**entry("https://a.example/", 1, status=302), "_resourceType": "document"}
+    form = {**entry("https://login.example/authorize", 2), "_resourceType": "document"}
+    page = {**entry("https://a.example/b/", 3), "_resourceType": "document"}
+    assert recordings.har(har(tmp_path, first, form, page)).paths == ("/b/",)
+    # One that leads elsewhere for good is not.
+    assert recordings.har(har(tmp_path, first, form)).paths == ("/authorize",)
+
+
+def test_an_archive_of_a_recording_and_its_bodies(tmp_path):
+    path = tmp_path / "visit.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(har(tmp_path, entry("https://a.example/")), "har.har")
+        archive.writestr("0f3b.html", "x")
+    assert recordings.har(path).paths == ("/",)
+
+
 def test_a_request_that_is_tried_again_is_one_step(tmp_path):
     page = entry("https://a.example/", 1)
     slow = {**entry("https://a.example/slow/", 2), "time": 3000}
     again = [entry("https://a.example/slow/", 4), entry("https://a.example/slow/", 6)]
     cached = {**entry("https://a.example/logo.png", 7), "_fromCache": "memory"}
-    found = recordings.har(har(tmp_path, page, slow, entry("https://a.example/busy/", 3, status=503), *again, cached))
+    in_safari = {**entry("https://a.example/safari.png", 7), "_fetchType": "Disk Cache"}
+    found = recordings.har(
+        har(tmp_path, page, slow, entry("https://a.example/busy/", 3, status=503), *again, cached, in_safari)
+    )
     assert found.paths == ("/", "/slow/", "/slow/")
     assert "requests that were tried again (1)" in found.notes[0]
-    assert "entries from the browser's cache (1)" in found.notes[0]
+    assert "entries from the browser's cache (2)" in found.notes[0]
 
 
 def test_times_in_milliseconds_are_seconds(tmp_path):
