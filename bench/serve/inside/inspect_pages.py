@@ -267,7 +267,7 @@ def watch_reads(get_response):
         def note(self, name):
             # Whatever goes wrong here is not the project's fault.
             with contextlib.suppress(Exception):
-                if not self.is_paused and not _is_usual(sys._getframe(1)):
+                if not self.is_paused and not _is_usual(name, sys._getframe(1)):
                     _NOTES[-1](name)
 
     def middleware(request):
@@ -282,14 +282,17 @@ def watch_reads(get_response):
     return middleware
 
 
-def _is_usual(frame):
+def _is_usual(name, frame):
     """True if Django's own middleware reads this of each request; see `private_apis.reads_of_django`."""
+    from django.conf import settings
     from django.middleware.common import CommonMiddleware
     from django.middleware.csrf import CsrfViewMiddleware
 
     while _is_ours(frame):
         frame = frame.f_back
-    return frame.f_code in (CommonMiddleware.process_request.__code__, CsrfViewMiddleware._get_secret.__code__)
+    if frame.f_code is CommonMiddleware.process_request.__code__:
+        return name != "user-agent" or not settings.DISALLOWED_USER_AGENTS
+    return frame.f_code is CsrfViewMiddleware._get_secret.__code__
 
 
 @functools.lru_cache

@@ -44,8 +44,11 @@ def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
     for name in middleware:
         found = import_string(name)
         if getattr(found, "process_request", None) is CommonMiddleware.process_request:
-            # It checks the host, and refuses the browsers of DISALLOWED_USER_AGENTS.
-            counts.update(["host", "user-agent"])
+            # It checks the host.
+            counts["host"] += 1
+            if not settings.DISALLOWED_USER_AGENTS:
+                # It looks at the browser, and refuses none.
+                counts["user-agent"] += 1
         if _keeps_secret(found):
             # It keeps the secret for a token that the view may use.
             counts[f"cookie:{settings.CSRF_COOKIE_NAME}"] += 1

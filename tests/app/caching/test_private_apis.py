@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -126,6 +127,13 @@ def test_middleware_that_responds_before_django_s_own_has_read_has_none_of_its_r
     headers = {"host": "a.test", "cookie": f"csrftoken={'a' * 32}"}
     known = private_apis.reads_of_django(names_of(OF_EACH_REQUEST))
     assert watched_by(known, headers, [Shows, *OF_EACH_REQUEST]).names >= {"host", "user-agent", "cookie:csrftoken"}
+
+
+def test_a_site_that_refuses_browsers_has_no_page_for_all_of_them(settings):
+    settings.ALLOWED_HOSTS, settings.DISALLOWED_USER_AGENTS = ["a.test"], [re.compile("^Crawler")]
+    known = private_apis.reads_of_django(names_of(OF_EACH_REQUEST))
+    headers = {"host": "a.test", "user-agent": "Mozilla/5.0"}
+    assert watched_by(known, headers, OF_EACH_REQUEST).names == {"user-agent"}
 
 
 def test_a_subclass_that_may_show_what_it_reads_is_not_django_s_own():

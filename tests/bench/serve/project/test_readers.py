@@ -63,3 +63,7 @@ def test_what_middleware_and_views_read_is_found_with_its_line_unless_it_is_harm
     with (folder / "shop" / "settings.py").open("a") as settings:
         settings.write("ALLOWED_HOSTS = ['a.example', 'b.example']\n")
     assert pages()["/named/"].readers == {"host": "shop.urls.named"}
+    assert not pages()["/"].readers
+    with (folder / "shop" / "settings.py").open("a") as settings:
+        settings.write("import re\nDISALLOWED_USER_AGENTS = [re.compile('Crawler')]\n")
+    assert pages()["/"].readers == {"user-agent": ""}
