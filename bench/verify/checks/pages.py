@@ -14,7 +14,7 @@ from bench.verify.checks.bodies import next_answer, next_request
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import STORED, VOLATILE, caches_pages, require_probes
+from bench.verify.hits import VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Answer, Connection
@@ -29,6 +29,8 @@ FAILURE = "/__probe__/failure"
 OWN_PAGE = "the site's own page"
 # Headers added by caches: source and age of the response.
 ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
+# X-Cache of a page that no layer has rendered for one language, so that it is private if it varies by language.
+NOT_BY_LANGUAGE = (None, "", "pass; vary")
 CLOCK_S = 1.1
 CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
@@ -148,9 +150,10 @@ def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> 
         # Each rendering sets a cookie with another time of expiry.
         return False
     exact = context.site.description.reads_environment
-    by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") in STORED
+    by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") not in NOT_BY_LANGUAGE
     if name.lower() == "cache-control" and by_language and not exact:
-        # Stored for each language; a rendering past the layer has read the visitor's own, and is private.
+        # A layer has it rendered for each language, whether it stores it or not. A rendering past the layer has read the
+        # visitor's own, and is private.
         return False
     adds_cookie = stored.names("Vary") == rendered.names("Vary") | {"cookie"}
     return not (name.lower() == "vary" and adds_cookie and not exact)

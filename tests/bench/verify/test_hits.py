@@ -133,7 +133,13 @@ def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
 
 @pytest.mark.parametrize(
     ("vary", "x_cache", "right"),
-    [("Accept-Language", "hit", True), ("Accept-Language", "pass; vary", False), ("Cookie", "hit", False)],
+    [
+        ("Accept-Language", "hit", True),
+        ("Accept-Language", "pass; content-type", True),
+        ("Accept-Language", "pass; nonce", True),
+        ("Accept-Language", "pass; vary", False),
+        ("Cookie", "hit", False),
+    ],
 )
 def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(vary, x_cache, right):
     kept, new = page(Vary=vary, X_Cache=x_cache), page(Vary=vary, Cache_Control="private")
