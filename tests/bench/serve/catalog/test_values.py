@@ -10,6 +10,7 @@ import pytest
 from bench import paths
 from bench.errors import BenchError
 from bench.serve.catalog import catalog, values
+from bench.serve.deployment import render
 from tests.cases import for_files
 
 
@@ -31,6 +32,12 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
         with pytest.raises(BenchError) as caught:
             values.read(folder / "production.toml")
         assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
+
+
+def test_the_site_knows_each_name_that_is_served():
+    chosen = catalog.read().values["bench"].changed({"server_names": "127.0.0.1 shop.example *.b.example"})
+    found = render.text(chosen.env["ALLOWED_HOSTS"], {**chosen.names, **values.derived(chosen.names)}, "ALLOWED_HOSTS")
+    assert set(found.split(",")) == {"127.0.0.1", "localhost", "shop.example", ".b.example"}
 
 
 @pytest.mark.parametrize("name", ["processes", "threads", "web_processes"])
