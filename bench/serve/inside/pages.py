@@ -96,7 +96,7 @@ def account_name(request: HttpRequest) -> str:
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
     """A page that shows its request: the method, path and query, and the chosen ones of `user`, `session`, `body`,
-    `absolute`, `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers.
+    `absolute`, `peer` (of ASGI), `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers.
     """
     # As the client asked for it.
     path = request.path.removeprefix((settings.FORCE_SCRIPT_NAME or "").rstrip("/"))
@@ -110,6 +110,8 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
             value = request.body.decode("utf-8", "replace")
         elif name == "absolute":
             value = request.build_absolute_uri("/")
+        elif name == "peer":
+            value = (getattr(request, "scope", {}).get("client") or ["none"])[0]
         elif name.startswith("cookie "):
             value = request.COOKIES.get(name.removeprefix("cookie "), "none")
         elif name.startswith("meta "):

@@ -47,7 +47,7 @@ Clients = Callable[[Context], Iterable[OddClient]]
 @check("depends-address", hits.require_probes, group="caching", leak=True)
 def depends_address(context: Context) -> Iterator[Finding]:
     """A page that depends on the client's address is served to clients of this address only."""
-    yield from _apart(context, by_address, ["meta REMOTE_ADDR", "X-Forwarded-For"])
+    yield from _apart(context, by_address, ["meta REMOTE_ADDR", "peer", "X-Forwarded-For"])
 
 
 @check("depends-host", hits.require_probes, group="caching", leak=True)

@@ -152,8 +152,8 @@ def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> 
     exact = context.site.description.reads_environment
     by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") not in NOT_BY_LANGUAGE
     if name.lower() == "cache-control" and by_language and not exact:
-        # A layer has it rendered for each language, whether it stores it or not. A rendering past the layer has read the
-        # visitor's own, and is private.
+        # A layer has it rendered for each language, whether it stores it or not. A rendering past the layer has read
+        # the visitor's own, and is private.
         return False
     adds_cookie = stored.names("Vary") == rendered.names("Vary") | {"cookie"}
     return not (name.lower() == "vary" and adds_cookie and not exact)
