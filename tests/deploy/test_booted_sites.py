@@ -1,4 +1,4 @@
-"""On a booted host: two sites beside each other, one of which reaches PostgreSQL through PgBouncer."""
+"""On a booted host: two sites behind Debian's Caddy, one of which reaches PostgreSQL through PgBouncer."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.hosts, pytest.mark.servers]
 PAGE = (paths.KIT / "docs" / "how-to" / "several-sites.md").read_text("utf-8")
 # The file of values that the page shows.
 SHOP = re.search(r"```toml\n(.*?)```", PAGE.replace("\n   ", "\n"), re.S)[1]
+# The file of the server in front that it shows.
+CADDYFILE = re.search(r"```\n   (shop\.example\.org \{.*?)```", PAGE, re.S)[1]
 STACKS = {"shop": "nginx-gunicorn", "blog": "nginx-uwsgi"}
 PORTS = {"shop": 8100, "blog": 8200}
 POOL = 2
@@ -28,15 +30,18 @@ POSTGRESQL = """
 set -- $(pg_lsclusters --no-header | head -n 1)
 pg_ctlcluster "$1" "$2" start
 """
-ASK = "curl -s -o /dev/null -H 'Host: {name}.example.org' -H 'X-Forwarded-Proto: https' http://127.0.0.1:{port}{path}"
+ASK = "curl -sk -o /dev/null --resolve {name}.example.org:443:127.0.0.1 https://{name}.example.org{path}"
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
-    needs("pgbouncer", "pg_ctlcluster", "nginx")
+    needs("pgbouncer", "pg_ctlcluster", "nginx", "caddy")
     with booted(tmp_path_factory.mktemp("machine")) as machine:
         prepare(machine, (*SERVERS, "psycopg2-binary"))
         machine.run(POSTGRESQL)
+        own = re.sub(r"(?m)^ *(\w+\.example\.org) \{", r"\1 {\ntls internal", CADDYFILE)
+        machine.write("/etc/caddy/Caddyfile", f"{{\nskip_install_trust\n}}\n{own}")
+        machine.run("systemctl start caddy")
         install(machine, "shop", "postgresql:///shop", pool="pgbouncer", pool_size=POOL)
         install(machine, "blog", "sqlite:////var/lib/blog/site.sqlite3")
         yield machine
@@ -58,13 +63,16 @@ def install(machine: Machine, name: str, database: str, **changes: object) -> No
 
 
 def status(machine: Machine, name: str, path: str = "/login/") -> str:
-    """The status of a page, as the server in front gets it."""
-    asked = ASK.format(name=name, port=PORTS[name], path=path)
+    """The status of a page, for a visitor."""
+    asked = ASK.format(name=name, path=path)
     return machine.run(f"{asked} -w '%{{http_code}}' || true")
 
 
 def test_one_site_serves_whatever_becomes_of_the_other(host):
     assert [status(host, name) for name in STACKS] == ["200", "200"]
+    # Debian's Caddy is for both; its Nginx would be for none.
+    assert host.run("systemctl is-active caddy").strip() == "active"
+    assert host.try_run("systemctl is-enabled nginx").stdout.strip() == "masked"
     before = host.main_process("blog-uwsgi"), host.main_process("blog-nginx")
     assert host.run(f"shop-deploy {SOURCE}").endswith(" serves\n")
     host.run("systemctl stop shop.target")
@@ -77,7 +85,7 @@ def test_one_site_serves_whatever_becomes_of_the_other(host):
 
 
 def test_the_application_reaches_its_database_through_pgbouncer(host):
-    asking = " & ".join([ASK.format(name="shop", port=PORTS["shop"], path="/readyz")] * 12)
+    asking = " & ".join([ASK.format(name="shop", path="/readyz")] * 12)
     host.run(f"{asking}; wait")
     count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop-app'"
     assert 0 < int(host.run(f'runuser -u postgres -- psql -At -c "{count}"')) <= POOL
