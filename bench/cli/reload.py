@@ -1,8 +1,8 @@
 """Reload the servers of `up`: files rendered again from deploy/, and a new version of the site's code.
 
 New processes of the application serve before the old ones finish their requests; other servers reload by their
-server.toml, or are restarted if they cannot reload. Nothing changes if the site fails its own check or a server refuses a
-file.
+server.toml, or are restarted if they cannot reload. Nothing changes if the site fails its own check or a server
+refuses a file.
 """
 
 from __future__ import annotations

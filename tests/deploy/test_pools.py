@@ -121,6 +121,8 @@ def test_a_host_has_its_unit_and_only_servers_use_it(tmp_path):
     for name in ("gunicorn", "gunicorn-standin"):
         text = (tmp_path / "systemd" / f"benchapp-{name}.service").read_text("utf-8")
         assert "\nEnvironment=BENCHAPP_POOL_HOST=/run/benchapp\n" in text
+        # At a stop it is there for the last requests.
+        assert "\nAfter=network.target benchapp-pgbouncer.service\n" in text
     # Where the database is it learns at its start.
     assert "`systemctl restart benchapp-pgbouncer; benchapp-deploy --again`" in (tmp_path / "INSTALL.md").read_text(
         "utf-8"

@@ -39,7 +39,7 @@ class Unit:
     good_status   the exit status of `check` for a good configuration
     bad_output    a regular expression that finds a bad one in its output, or empty
     loads         a command line that imports the application, of its server only
-    after         the unit to start before it, or empty
+    after         units that start before it and stop after it, or empty
     reload        command lines that reload it, none where it cannot
     reconfigures  whether those have it read its own files again, not only the site's code
     loses         why those can lose requests, or empty: they lose none
@@ -242,7 +242,7 @@ def _of_server(server: Server, placed: Placed) -> Iterator[Unit]:
             good_status=server.good_status,
             bad_output=server.bad_output,
             loads=_loads(server, context) if application else "",
-            after="" if application else f"{places.name}-{chain[index - 1]}.service",
+            after=_before(placed, index),
             reload=tuple(_reload(server, application, context)),
             reconfigures=bool(server.reload.configuration),
             loses=server.reload.loses,
@@ -253,6 +253,13 @@ def _of_server(server: Server, placed: Placed) -> Iterator[Unit]:
             stop_signal=f"SIG{server.graceful}",
             env=project_files.with_path({**env, **_of_pool(placed)}, placed) if application else env,
         )
+
+
+def _before(placed: Placed, index: int) -> str:
+    """The units that a server of the chain needs, from its start to the end of its last request."""
+    inner = [server.name for server in placed.case.servers[:index]]
+    names = inner[-1:] or [service.name for service in placed.case.services]
+    return " ".join(f"{placed.places.name}-{name}.service" for name in names)
 
 
 def _of_pool(placed: Placed) -> dict[str, str]:
