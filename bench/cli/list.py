@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.cli import options
 from bench.measure.stats.columns import columns, paragraph
-from bench.printer import Printer
+from bench.printer import Printer, working
 from bench.serve.catalog import values
 from bench.serve.catalog.compatibility import NOT_INSTALLED
 from bench.serve.catalog.manifest import HISTORIC
@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print the listing."""
-    project = options.project_of(args)
-    listing = survey(project.only_looked_at, values.parse_changes(args.set), values.environment(args.env))
+    with working("looking at the project"):
+        project = options.project_of(args)
+        listing = survey(project.only_looked_at, values.parse_changes(args.set), values.environment(args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
     else:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.cli import options
 from bench.errors import BenchError
+from bench.printer import working
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment.case import Case, for_files
 from bench.serve.production import advice, containers, inventory, one_host, several_hosts, target
@@ -42,13 +43,10 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError("--database is for a site that runs: write DATABASE_URL on the host, as INSTALL.md says")
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host only: leave out --local")
-    env = values.environment(args.env)
-    project = options.project_of(args).only_looked_at
-    if chosen.places and args.format not in containers.FORMS:
-        chosen, release = target.for_project(project, chosen)
-        for note in filter(None, (release, target.compiled_here(project))):
-            print(f"note: {note}", file=sys.stderr)
-    case = for_files(project, options.one_stack(args), args.layer, chosen, args.size, env)
+    with working("looking at the project"):
+        case, notes = _case(args, chosen, values.environment(args.env))
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
     if (refusal := case.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{case.stack.name} for production: {refusal}; --force renders it all the same")
     if chosen.places:
@@ -66,6 +64,16 @@ def main(args: argparse.Namespace) -> int:
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
     return 0
+
+
+def _case(args: argparse.Namespace, chosen: values.Values, env: dict[str, str]) -> tuple[Case, list[str]]:
+    """The stack with its values for the host that suits the project, and notes on that host."""
+    project = options.project_of(args).only_looked_at
+    notes = []
+    if chosen.places and args.format not in containers.FORMS:
+        chosen, release = target.for_project(project, chosen)
+        notes = [note for note in (release, target.compiled_here(project)) if note]
+    return for_files(project, options.one_stack(args), args.layer, chosen, args.size, env), notes
 
 
 def _check_settings(case: Case) -> None:

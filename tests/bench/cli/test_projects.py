@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -45,6 +49,35 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
     assert not [each for each in progress if not each.endswith("(once)")]
     assert line.startswith(f"benchapp {words[0]}: ") and "Traceback" not in said.err
     return line.partition(": ")[2]
+
+
+# It is imported until the test has seen what is printed meanwhile.
+SLOW = """
+import time
+while not (BASE_DIR / "seen").exists():
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [("doctor",), ("list",), ("render", "gunicorn", "--output", "out")], ids=lambda it: it[0]
+)
+def test_a_terminal_shows_what_is_done_while_the_project_is_looked_at(new_project, tmp_path, command):
+    folder = new_project(SLOW, "[tool.benchapp]\nsettings = 'shop.settings'\n")
+    terminal, its = os.openpty()
+    argv = [sys.executable, "-m", "bench", *command, "--project", str(folder)]
+    env = {**os.environ, "PYTHONPATH": str(paths.KIT), "TERM": "xterm"}
+    with subprocess.Popen(argv, cwd=tmp_path, env=env, stdin=its, stdout=its, stderr=its) as process:
+        os.close(its)
+        shown = b""
+        while not re.search(rb"looking at|reading its settings", shown):
+            shown += os.read(terminal, 1024)
+        (folder / "seen").touch()
+        with contextlib.suppress(OSError):
+            while os.read(terminal, 65536):
+                pass
+    os.close(terminal)
+    assert process.returncode in (0, 1)
 
 
 def files_left() -> set[Path]:
