@@ -169,7 +169,7 @@ def _apart(places: Mapping[str, float], bottom: float, room: float = 11) -> dict
     return found
 
 
-# ------------------------------------------------------------------------------------- a picture alone
+# ------------------------------------------------------------------------------------- a single picture
 
 
 Bar = tuple[str, int, Sequence[float]]  # case, colour, rounds

@@ -14,7 +14,7 @@ SECRET_WORD = re.compile(
 PERSONAL_WORD = re.compile(r"(tele)?phone(number)?|msisdn|iban|ssn|dob|birth(day|date)|passport|cvv|cvc|cardnumber")
 # Endings of such words if words are not divided.
 ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "sessid", "email")
-# Vague words that count alone or beside one of the others, as in `reset_code`, unlike `country_code`.
+# Vague words that count by themselves or beside one of the others, as in `reset_code`, unlike `country_code`.
 VAGUE_WORD = re.compile("code|key|hash|pass|pin")
 BESIDE = re.compile("reset|verify|verification|confirm|confirmation|activat(e|ion)|access|invite|login|private|api")
 # Path segments in front of a secret.

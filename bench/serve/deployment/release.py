@@ -20,7 +20,7 @@ from bench.serve.project.run_command import Interpreter
 LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
 # Parts of any project that no server reads; what else a project has, it may need.
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-# What runs inside the project, also as an app of its own: a copy in each release has the word for its version.
+# Code inside the project, also as an app: a copy in each release has the word for its version.
 INSIDE = ("bench/serve/inside", "bench/serve/command")
 # Pages of another project then say which release rendered them (bench/serve/inside/visits.py).
 MARKED = {"BENCHAPP_MARKS": "1"}

@@ -20,7 +20,7 @@ from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import NO_DATABASE, SQLITE
 from bench.serve.project.opened import UnderTest
 
-# Programs that are asked their version at the same time; a thread mostly waits.
+# Programs whose versions are read at the same time; a thread mostly waits.
 THREADS = 8
 
 

@@ -33,7 +33,7 @@ def where(error):
 def line_of(frame, line):
     """`base.html:12` or `shop/views.py:7` for a frame of a template or of the project; None elsewhere."""
     node = frame.f_locals.get("self")
-    # By its type: to ask a lazy object for an attribute would evaluate it.
+    # By its type: reading an attribute of a lazy object would evaluate it.
     is_node = any((kind.__module__, kind.__name__) == NODE for kind in type(node).__mro__)
     if is_node and getattr(node, "origin", None) and hasattr(node, "token"):
         return f"{node.origin.template_name}:{node.token.lineno}"

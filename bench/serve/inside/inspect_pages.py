@@ -12,10 +12,10 @@ from error_words import in_words, line_of
 from inspect_links import linked_parameters
 from time_limit import NoResponse, time_limit
 
-# As the kit asks for pages.
+# The kit's own requests for pages.
 HERE = "127.0.0.1"
 LOCAL = (HERE, "localhost", ".localhost", "0.0.0.0", "[::1]", "::1", "*")
-# Where Django acts for others: the line that asked for it is the cause.
+# If Django acts for others, the calling line is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
 # What calls a middleware or a view: the frames outside of it are of others.
 CALLERS = ("django.core.handlers", "django.test")
@@ -23,7 +23,7 @@ CALLERS = ("django.core.handlers", "django.test")
 PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_collections_abc", "copy", "json")
 # The rule of the layers, for requests that are watched here.
 CACHING = inspect_kit.FOLDER / "benchapp" / "caching"
-# No layer sees what these read, where they come first.
+# No layer sees the reads of these, if they come first.
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
 OF_CACHING = "benchapp_of_caching_"
 TOOLBAR = "debug_toolbar."

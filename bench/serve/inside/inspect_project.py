@@ -33,7 +33,7 @@ from inspect_static import static_files
 from settings_statements import lines_that_run, mentioned_variables, missing_variables, secret_in_code, statements
 from time_limit import leave_threads
 
-# What is laid over settings where they are served.
+# The settings laid over a project's while it is served.
 OVERLAY_FOLDER = inspect_kit.FOLDER / "benchapp_overlay"
 MAX_PATTERNS, MAX_REDIRECTS = 2000, 3
 # So many times the pages that are to be looked at are tried, where most redirect to the log-in.
@@ -53,7 +53,7 @@ TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger(-ui)?|redoc|metrics|jsi18n|django-rq)(/|$)"
 )
 TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
-# What no project has: its page for errors is asked for.
+# A path that no project has, for the page of errors.
 UNKNOWN_PATH = "/no/such/page/"
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
 # In regular expressions, a character that stands for itself.
@@ -111,7 +111,7 @@ def configured(question, folder):
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
             below.with_replicas(settings.DATABASES)
         not_waited_for(settings.DATABASES)
-        # Django asks for it when it is first used.
+        # Django calls this on first use.
         key = settings.SECRET_KEY
         django.setup()
     except (Exception, SystemExit) as error:
@@ -204,7 +204,7 @@ def pages(question, named, found, settings, ask):
 
 def look_behind_redirects(settings, made, ask):
     """Look at some targets of redirects, except files: Django sends none while it is served."""
-    # Without a path of their own, Django says that they are at the root.
+    # Without a separate path, Django says that they are at the root.
     files = tuple(url for url in (settings.STATIC_URL, settings.MEDIA_URL) if url not in (None, "", "/"))
     # It grows meanwhile.
     waiting, left = list(made.values()), MAX_REDIRECTS
@@ -505,7 +505,7 @@ def as_served(settings, remote, folder):
     for name, value in elsewhere.settings_overrides(said, remote, folder).items():
         put(settings, name, value)
     settings.PREPEND_WWW = False
-    # One that comes from a variable which is not set is None, or empty.
+    # A setting from an unset variable is empty, or None.
     settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
     loaded("noted_static", Path(__file__).parent / "noted_static.py")

@@ -57,7 +57,7 @@ def deployment_checks():
     try:
         said = checks.run_checks(include_deployment_checks=True)
     except Exception as error:
-        # A check of the project's own, as one that asks a database that is down.
+        # A check of the project's own, such as one that queries a database that is down.
         said = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
     return [
         {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": UNNAMED.sub("", str(it.obj or ""))}

@@ -13,7 +13,7 @@ ANCHORS = re.compile(r"\^|\$|\\Z")
 LOGIN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
 SERVER_ERROR = 500
 MAX_REDIRECTS = 5
-# No project is asked for more pages than this, or for longer.
+# At most so many pages of a project, for so long.
 MAX_PAGES, MAX_S = 20, 5
 
 
@@ -82,7 +82,7 @@ def start_page(search, named, routes, login_paths):
     if is_shown(home) or home["status"] >= SERVER_ERROR or may_have_rows:
         return HOME
 
-    # Where it leads to a form to log in, that is what visitors see first.
+    # If it leads to a form to log in, visitors see the form first.
     end = search.end_of_redirects()
     if end and end != HOME:
         return end

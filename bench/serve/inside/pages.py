@@ -98,7 +98,7 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
     """A page that shows its request: the method, path and query, and the chosen ones of `user`, `session`, `body`,
     `absolute`, `peer` (of ASGI), `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers.
     """
-    # As the client asked for it.
+    # The coding that the client accepts.
     path = request.path.removeprefix((settings.FORCE_SCRIPT_NAME or "").rstrip("/"))
     lines = [("method", request.method), ("path", path), ("query", request.META.get("QUERY_STRING", ""))]
     for name in shows:

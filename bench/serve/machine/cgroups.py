@@ -65,7 +65,7 @@ class Limits:
             }
         return {
             "memory.limit_in_bytes": str(self.burstable_bytes),
-            # Memory and swap together, which may not be less than memory alone.
+            # Memory and swap together, which may not be less than memory.
             "memory.memsw.limit_in_bytes": str(self.burstable_bytes),
             "memory.soft_limit_in_bytes": str(self.guaranteed_bytes),
             "cpu.cfs_period_us": str(PERIOD_US),

@@ -22,7 +22,7 @@ from bench.errors import BenchError
 
 # A server whose instrument is killed must not outlive it (setpriv(1)).
 GUARD = ("--pdeathsig", "TERM")
-# Makes a closed directory show only what servers need of it, in a mount namespace of their own.
+# Makes a closed directory show only what servers need of it, in a separate mount namespace.
 NAMESPACE = ("unshare", "--mount", "--propagation", "slave", "--")
 ENCLOSE = ("/bin/sh", str(Path(__file__).with_name("enclose.sh")))
 # Says which Python it is, and which of the folders cannot be listed, or the last one reached.
@@ -69,7 +69,7 @@ class Identity:
 
     def must_write(self, path: Path) -> None:
         """Raise BenchError when this user cannot write to `path`."""
-        # access(2) answers for the caller, not for another user.
+        # access(2) tells about the caller, not another user.
         mine = self.uid in (0, os.geteuid())
         if not (os.access(path, os.W_OK) if mine else _allows(path, self.uid, self.gid, stat.S_IWOTH)):
             raise BenchError(

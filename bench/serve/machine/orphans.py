@@ -121,7 +121,7 @@ def _stamp(pid: int) -> tuple[int, float]:
 def _runs(pid: int, since: float) -> bool:
     try:
         process = psutil.Process(pid)
-        # A zombie has ended; only its parent has not asked how.
+        # A zombie has ended; only its parent has not collected it.
         return abs(process.create_time() - since) < 1 and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-# Where the kernel takes the ports of outgoing connections from (ip(7)); a port of that range can be gone by the time a
+# The kernel's range of ports for outgoing connections (ip(7)); a port of that range can be gone by the time a
 # server binds it, since any client of the machine may be given it.
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 NET = Path("/proc/net")

@@ -23,7 +23,7 @@ import psutil
 INTERVAL_S = 1.0
 # The largest share of one core that sampling may take: a dearer sample delays the next one.
 MAX_SHARE = 0.01
-# There where the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
+# Exists if the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
 CHILDREN = Path("/proc/thread-self/children")
 # With fewer samples there is no slope.
 MIN_SAMPLES_FOR_SLOPE = 4

@@ -24,7 +24,7 @@ POLL_S = 0.02
 # Between two looks at all processes of the machine, which take milliseconds of a core.
 LOOK_S = 0.1
 HEALTH_TIMEOUT_S = 5
-# So long an application may answer 500 while it starts.
+# So long an application may return 500 while it starts.
 BROKEN_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
@@ -266,7 +266,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
 @contextlib.contextmanager
 def hung(process: Process) -> Iterator[None]:
     """Have a program with all its processes hang until the block ends: connections open, no response."""
-    # Not its process group: a database gives each connection's process one of its own.
+    # Not its process group: a database gives each connection's process another one.
     main = psutil.Process(process.pid)
     main.suspend()
     tree = [main, *main.children(recursive=True)]

@@ -13,7 +13,7 @@ from bench.serve.project import environments, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
-# Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
+# Of a project without the overlay: the Python of its image.
 PYTHON = "3.13"
 DATABASE_URL = "DATABASE_URL"
 SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")

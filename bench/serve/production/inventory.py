@@ -74,7 +74,7 @@ class Host:
         if self.local:
             return ["sh", "-c", script]
         options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
-        # One of its own, whatever connections are shared: what runs there ends with it.
+        # A separate connection, whatever connections are shared: its commands end with it.
         options += ["-o", "ControlPath=none", "-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
         options += ["-l", self.user] if self.user else []
         options += ["-i", self.key] if self.key else []

@@ -26,7 +26,7 @@ COLLECT, MANIFEST, PRETENDS = "collectstatic", "staticfiles.json", "Pretending t
 NO_ROWS = "sqlite:///:memory:"
 # And which file names one that is not there.
 POST_PROCESSED = re.compile("Post-processing '(.+)' failed!")
-# What collectstatic says then of code that asks for some, and the remedy.
+# The words of collectstatic about code that needs rows, and the remedy.
 NO_TABLE = "no such table"
 AT_IMPORT = "; there are no rows yet: have the code query its database when used, not when apps are loaded"
 # The instrument's own commands live in an app that the served site does not need to install.
@@ -47,7 +47,7 @@ def site_environment(project: UnderTest, database_url: str, home: Path) -> dict[
         **clean_environment(home),
         "DATABASE_URL": database_url,
         "BENCHAPP_STATIC_ROOT": str(project.static_root),
-        # A key of its own: nothing signed outlives it, and the key file may be closed to the servers.
+        # A separate key: nothing signed outlives it, and the key file may be closed to the servers.
         "SECRET_KEY": secrets.token_urlsafe(50),
         "DJANGO_SETTINGS_MODULE": project.settings,
     }

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Collection
 from pathlib import Path
 
-# Where a project's virtual environment usually is.
+# The usual folders of a project's virtual environment.
 FOLDERS = (".venv", "venv", "env")
 # The variable by which uv is told another place, and the one of an environment that is active.
 OF_UV, ACTIVE = "UV_PROJECT_ENVIRONMENT", "VIRTUAL_ENV"

@@ -21,10 +21,10 @@ from bench.serve.project.run_command import IMPORT_TIMEOUT_S
 
 # What no project has: its page for errors is rendered, too.
 UNKNOWN_PATH = "/no/such/page/"
-# No path for health checks: an admin or a tool answers it.
+# No path for health checks: an admin or a tool responds there.
 OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
-# A page that raises an exception may lack rows or files alone.
+# A page that raises an exception may only lack rows or files.
 CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
 LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
@@ -100,7 +100,7 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
     """
     pages = project.facts.pages if project.overlaid else ()
     page = next((page for page in pages if page.path == project.health), None)
-    # What pages need may be there after `build` alone.
+    # Files that pages need may only exist after `build`.
     as_served = its_rows and not (page and page.status >= 500 and project.description.build)
     if page and page.status not in HEALTHY and (page.location or as_served):
         raise _refusal(project, page)

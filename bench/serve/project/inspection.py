@@ -20,9 +20,9 @@ from bench.words import joined
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
 NO_DRIVER = re.compile(r"ImproperlyConfigured: (Error loading |'.*' isn't an available database backend)")
-# A file, or a server that is asked while settings are imported.
+# A file, or a server that settings need during import.
 LACKS = re.compile(r"\b(FileNotFound|Permission|URL|Timeout|gai|Connection\w*)[eE]rror: ")
-# Libraries that read variables of the environment say in words of their own that one is missing, and so do settings.
+# Libraries that read variables of the environment report a missing one in different words, and so do settings.
 LACKS_VARIABLE = re.compile(
     r"UndefinedValueError|ImproperlyConfigured.*(environment|must not be empty|variable)"
     r"|[Vv]ariable \S+ is (not|missing|required)"
@@ -39,7 +39,7 @@ HEALTH = re.compile(
 )
 # Longer than any page takes on a busy machine; servers end what takes 30 s.
 PAGE_TIMEOUT_S = 10.0
-# What Django calls them where a project sets no other names.
+# Django's names, unless a project sets others.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 # The name of a cookie: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
 TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
@@ -300,7 +300,7 @@ def _settings_of(database: str) -> dict[str, Any]:
     url = urlsplit(database)
     kind = {"sqlite": "sqlite3", "postgres": "postgresql", "postgis": "postgresql"}.get(url.scheme, url.scheme)
     words = {"USER": url.username, "PASSWORD": url.password, "HOST": url.hostname, "PORT": url.port}
-    # Empty ones, too: those of its own settings are for another server.
+    # Empty ones, too: values of its own settings are for another server.
     said = {name: unquote(str(word or "")) for name, word in words.items()}
     return {
         "ENGINE": f"django.db.backends.{kind}",

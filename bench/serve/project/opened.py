@@ -41,7 +41,7 @@ PREFIX = "BENCHAPP_"
 FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
-# Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
+# The end of a path, also in a request line and before a query string; or the end or a continuation below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
 USUAL_LOGIN = "(.*/)?(log|sign)[-_]?in/?"
@@ -278,7 +278,7 @@ class UnderTest:
         """SQLite files by alias, of which copies are served; empty if `setup` makes the rows."""
         if self.description.generated:
             return {}
-        # A checkout has no rows of its own.
+        # A checkout has no rows.
         return self.base.facts.database_files if self.base else self.facts.database_files
 
     def copy_of(self, alias: str) -> Path:
@@ -419,7 +419,7 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     said = project.description
     files = filter(None, (project.names["static_url"], project.names["media_url"]))
     paths = [*files, *project.names["health_paths"], *([said.login.url] if said.login else [])]
-    # The home page has no beginning of its own.
+    # The home page has no other beginning.
     ends = (
         re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
     )

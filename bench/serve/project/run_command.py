@@ -25,7 +25,7 @@ from typing import IO
 
 from bench import paths
 
-# What a program needs of the caller's environment. All else stays out: servers read variables of their own
+# What a program needs of the caller's environment. All else stays out: servers read their own variables
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 SETTINGS = "DJANGO_SETTINGS_MODULE"

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 Factory = Callable[..., Any]
 
 PROBES = "/__probe__/"
-# Middleware that refuses nobody, or whose refusals are what a check asks for.
+# Middleware that refuses nobody, or whose refusals a check tries.
 OF_OTHERS = ("django.", "benchapp.", "benchapp_overlay.", "bench.")
 REFUSALS = (301, 302, 303, 307, 308, 401, 403)
 HOOKS = ("process_view", "process_exception", "process_template_response")

@@ -161,7 +161,7 @@ def _comment(author: Author) -> None:
 
 
 def _add_comment(post: Post) -> None:
-    # A name of its own: the author's old name must be on no page after a rename.
+    # Another name: the author's old name must be on no page after a rename.
     Comment.objects.create(post=post, name=_random_text(), body=_random_text(), rating=5)
 
 

@@ -342,7 +342,7 @@ def cookie_domain(examination: Examination) -> Iterator[Occurrence]:
 @finding("django-security", WARNING, "see ./manage.py check --deploy", link=f"{DOCS}/ref/checks/#security")
 def django_security(examination: Examination) -> Iterator[Occurrence]:
     """Django's own checks of security for production (each has its own id, such as security.W004)."""
-    # With the kit's variables, a render for production sets what they ask for.
+    # With the kit's variables, a render for production sets these.
     if not examination.own_settings:
         for item in examination.django_checks():
             known = item.id == WEAK_KEY and examination.facts.secret_in_code

@@ -240,7 +240,7 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
         if page.path == "/" and 200 != page.status < 500:
             start = description.start if description.start != "/" else ""
             is_missing = page.status == 404 and not is_refused(examination.facts, page)
-            # Where it leads in the end: over another page, that may be the form to log in.
+            # The last target of redirects, which may be the form to log in.
             end = start if page.location and login(start) else page.location
             leads_to_it = start and page.location and not login(end)
             name_it = NAME_PAGES.format(start or "/...")

@@ -26,7 +26,7 @@ ENDLESS = f"its stream does not end within {STREAM_S} s"
 LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
 DUMMY = "django.core.cache.backends.dummy.DummyCache"
 IN_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
-# How often pages are rendered beside the first time: at least, and as often as that is cheap or where it matters.
+# How often pages are rendered after the first time: at least, and as often as that is cheap or matters.
 LEAST, OFTEN = 2, 8
 CHEAP_S = 0.2
 # A clock shows another second then.

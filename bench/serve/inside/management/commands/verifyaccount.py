@@ -19,7 +19,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 PREFIX = "verify-"
-# Where the owner of an account stands.
+# The field with the owner of an account.
 OWNER = "last_name"
 # What pages show in place of a username, where an account has it.
 SHOWN = "first_name"
