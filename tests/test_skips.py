@@ -29,6 +29,8 @@ def test_it_is_expected_to_fail():
 MISSING = "program not installed: nginx"
 NO_GROUPS = "no control groups for memory and cpu in this kernel or container; run it on the host itself"
 CHEROKEE = "program not installed: cherokee-worker or cherokee; no package registry has Cherokee"
+NO_RIGHT = "no machine can be booted: root has no right to mount here: mount: /tmp/machine: permission denied."
+NO_BOOT = "no machine can be booted: Failed to start"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,8 @@ CHEROKEE = "program not installed: cherokee-worker or cherokee; no package regis
         ("true", MISSING, True),
         ("true", NO_GROUPS, True),
         ("true", CHEROKEE, False),
+        ("true", NO_RIGHT, False),
+        ("true", NO_BOOT, True),
     ],
 )
 def test_a_missing_program_fails_in_ci_alone(tmp_path, monkeypatch, ci, reason, fails):

@@ -16,7 +16,7 @@ import pytest
 from bench import programs
 from tests.deploy import roots
 
-BOOT_S = 120
+BOOT_S = 300
 # The longest installs packages and compiles.
 COMMAND_S = 1200
 # At most so much is changed on its disk.
@@ -180,7 +180,8 @@ def mount(kind: str, *words: str | Path) -> None:
     done = subprocess.run(["mount", "-t", kind, *words], capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["nothing said"]
-        pytest.skip(f"no machine can be booted: {said[0]}")
+        why = "root has no right to mount here: " if "permission denied" in said[0] else ""
+        pytest.skip(f"no machine can be booted: {why}{said[0]}")
 
 
 def _leader(started: subprocess.Popen[bytes], console: Path) -> int:
