@@ -234,7 +234,7 @@ def test_a_front_that_lost_its_static_files_gets_them_again(world):
 def test_a_host_that_cannot_be_reached_is_named_and_the_others_serve(world):
     subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
     try:
-        done = world.play("--timeout", "3")
+        done = world.play("--timeout", "10")
         assert ask() == 200
     finally:
         subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
@@ -265,7 +265,7 @@ def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
         try:
             # Some requests wait for a connection in vain before the host is left out. Its open requests finish when it
             # is back.
-            before, deadline = found.total(), time.monotonic() + 30
+            before, deadline = found.total(), time.monotonic() + 120
             while found.total() < before + 40 and time.monotonic() < deadline:
                 time.sleep(0.2)
             answered = found.total() - before
