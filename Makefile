@@ -55,7 +55,7 @@ docs: $(VENV)/.installed-dev  ## the documentation site, below docs/_build
 	@echo "docs/_build/index.html"
 
 # The tests start Python hundreds of times, so modules are compiled once, whatever the caller's environment says.
-test test-fast: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-hosts: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: $(VENV)/.installed-dev $(VENV)-projects/.installed $(VENV)-psycopg3/.installed  ## everything from a fresh clone to a green test run

@@ -6,13 +6,12 @@ import pytest
 
 from bench.serve.project.opened import open_project
 from tests.deploy.installing import (
+    SERVERS,
     SOURCE,
-    add_slow_page,
     ask,
     commit,
-    deploys,
+    impatient_deploy,
     install,
-    no_one_waits,
     prepare,
     refused,
     replace,
@@ -30,14 +29,12 @@ APP = "benchapp-app"
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
     with booted(tmp_path_factory.mktemp("machine")) as machine:
-        prepare(machine)
-        add_slow_page(machine)
-        commit(machine, "slow-page")
+        prepare(machine, (*SERVERS, "granian", "click"))
         install(machine, "nginx-gunicorn")
         yield machine
 
 
-def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
+def test_uwsgi_stops_whenever_it_is_told_to_and_a_restart_loses_no_request(host):
     uninstall(host)
     install(host, "nginx-uwsgi")
     # What has not loaded the application yet ends as well.
@@ -45,12 +42,28 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
         host.run(f"systemctl restart benchapp-uwsgi; sleep {pause_s}; systemctl stop benchapp-uwsgi")
         assert host.run("systemctl show --value --property=Result benchapp-uwsgi").strip() == "success"
     host.run("systemctl start benchapp-uwsgi benchapp-nginx")
-    before, old = host.main_process("benchapp-uwsgi"), version(host)
+    before = host.main_process("benchapp-uwsgi")
     with visited(host) as noticed:
         host.run("systemctl restart benchapp-uwsgi")
     assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
-    assert set(deploys(host, "4")["versions"]) == {old, "4"}
-    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {old, "4"}
+
+
+def test_a_release_that_does_not_get_ready_is_taken_back(host):
+    """An old process would say that it is, if it was asked too soon."""
+    uninstall(host)
+    install(host, "nginx-granian")
+    views = host.root / SOURCE[1:] / "benchapp/views.py"
+    right = views.read_text()
+    views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")
+    commit(host, "not-ready")
+    old, deploy = version(host), impatient_deploy(host)
+    with visited(host) as noticed:
+        done = host.try_run(deploy)
+        seen = {version(host) for _ in range(12)}
+    views.write_text(right)
+    commit(host, "ready")
+    assert done.returncode == 1 and "does not serve, so it is not in service: curl: (22)" in done.stdout
+    assert (noticed["failed"], seen) == ([], {old})
 
 
 # A package without a wheel: who builds it writes down who that is, and tries to write elsewhere.

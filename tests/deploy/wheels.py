@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from packaging.markers import Marker
+from packaging.utils import canonicalize_name
 
 from bench import paths
 
@@ -61,13 +62,24 @@ def _fetch(python: str, folder: Path) -> None:
 def _for_python(python: str) -> str:
     """The lock file without the packages of other Pythons: pip asks the Python that it runs on."""
     lines = []
-    for entry in re.split(r"(?m)^(?=\w)", LOCK.read_text("utf-8")):
+    for entry in _entries():
         named, _, hashes = entry.partition(" \\\n")
         requirement, _, marker = named.partition(" ; ")
         asked = {"python_version": python, "python_full_version": f"{python}.0"}
         if hashes and (not marker or Marker(marker).evaluate(asked)):
             lines.append(f"{requirement} \\\n{hashes}")
     return "".join(lines)
+
+
+def only(*names: str) -> str:
+    """The lock file with these distributions only."""
+    wanted = {canonicalize_name(name) for name in names}
+    return "".join(entry for entry in _entries() if entry.partition("==")[0] in wanted)
+
+
+def _entries() -> list[str]:
+    """The lock file, cut before each distribution."""
+    return re.split(r"(?m)^(?=\w)", LOCK.read_text("utf-8"))
 
 
 def lock(folder: Path, *names: str) -> str:
