@@ -31,6 +31,7 @@ from tests.deploy.installing import (
     refused,
     release,
     render,
+    row,
     version,
     visited,
 )
@@ -82,6 +83,7 @@ def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
         for block in blocks(note.partition("\n## After a change of the configuration")[2]):
             host.run(block)
         host.run("benchapp-certificate /srv/certificate")
+    print(row(host, "configuration and certificate", noticed))
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
     assert host.main_process("benchapp-gunicorn") != before
@@ -410,6 +412,7 @@ def working(host):
     render(host, "nginx-gunicorn", "none", project_with_worker(), max_body_mb=1)
     with visited(host) as noticed:
         host.run(f"sh /srv/rendered/benchapp-install {SOURCE}")
+    print(row(host, "benchapp-install with a new release", noticed))
     assert noticed["failed"] == []
     return host
 
