@@ -38,8 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if POSTGRESQL_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.servers)
-        if item.get_closest_marker("hosts"):
-            item.add_marker(pytest.mark.xdist_group(order.hosts_of(item)))
     # `-m` and others choose and sort the tests here.
     yield
     items[:] = order.longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

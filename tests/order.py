@@ -28,13 +28,6 @@ def longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.I
     return list(_filled(parts, others, len(items)))
 
 
-def hosts_of(item: pytest.Item) -> str:
-    """A name for the hosts that a test boots or finds booted: those of its module, or of a release of Debian there."""
-    case = getattr(item, "callspec", None)
-    release = case.params.get("host") if case else None
-    return f"{_module(item)}-{release}" if release else _module(item)
-
-
 def _module(item: pytest.Item) -> str:
     return item.nodeid.split("::")[0]
 

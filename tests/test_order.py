@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from tests.order import hosts_of, longest_first
+from bench import paths
+from tests.order import longest_first
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,25 @@ def test_one_process_takes_them_as_they_are():
     assert longest_first([*QUICK, *BOOTED], 1) == [*QUICK, *BOOTED]
 
 
-def test_the_tests_of_a_module_share_the_hosts_of_a_release():
-    on = [SimpleNamespace(nodeid="m::t[x]", callspec=SimpleNamespace(params={"host": name})) for name in (12, 13, None)]
-    assert [hosts_of(item) for item in (*on, BOOTED[0])] == ["m-12", "m-13", "m", "booted"]
+TESTS = """
+import os, pathlib, pytest
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_it(number):
+    with pathlib.Path(__file__).with_suffix(".by").open("a") as by:
+        print(os.environ["PYTEST_XDIST_WORKER"], file=by)
+"""
+
+
+def test_the_tests_of_a_file_share_their_hosts(tmp_path):
+    """As `make test-hosts` distributes them."""
+    (words,) = re.findall(r"(?m)pytest -m hosts (-n .*) \$\(ARGS\)$", (paths.KIT / "Makefile").read_text())
+    for name in ("test_one.py", "test_two.py"):
+        (tmp_path / name).write_text(TESTS)
+    argv = [sys.executable, "-m", "pytest", "-p", "no:django", "-p", "no:cacheprovider", *words.split(), "."]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    for path in (tmp_path / "test_one.by", tmp_path / "test_two.by"):
+        processes = path.read_text().split()
+        assert (len(processes), len(set(processes))) == (6, 1)
