@@ -29,12 +29,14 @@ class Layer:
     outer     dotted names of middleware outside of sessions and all else that sets cookies or Vary, the outermost first
     options   the layer's options: the kind of each by name
     optional  options that may be absent
+    entries   dotted name of the function that counts the entries of a store that only the site's processes reach
     """
 
     purge: str
     outer: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
+    entries: str = ""
 
 
 HERE = "benchapp.caching"
@@ -59,7 +61,11 @@ LAYERS = {
         {"address": "memcached"},
         optional={"prefix": "word"},
     ),
-    "uwsgi-cache": Layer(f"{HERE}.stores.uwsgi.purge", (f"{HERE}.stores.uwsgi.middleware",)),
+    "uwsgi-cache": Layer(
+        f"{HERE}.stores.uwsgi.purge",
+        (f"{HERE}.stores.uwsgi.middleware",),
+        entries=f"{HERE}.stores.uwsgi.entries",
+    ),
     "page-cache": Layer(f"{HERE}.django_cache.purge", (f"{HERE}.django_cache.middleware",)),
 }
 
@@ -102,6 +108,12 @@ def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
             import_string(layer_of(name).purge)(stale)
         except Exception:
             logger.exception("%s: %s not invalidated", name, stale)
+
+
+def entries() -> int:
+    """The number of entries in the stores of active layers that only the site's processes reach."""
+    counts = [layer_of(name).entries for name in app_settings.CACHING_LAYERS]
+    return sum(import_string(count)() for count in counts if count)
 
 
 def is_active(name: str) -> bool:

@@ -16,7 +16,6 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.caching import registry
 from benchapp.caching.invalidation import all_pages, invalidate
-from benchapp.caching.stores import uwsgi
 
 # Sixteen times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
 LARGE, LARGE_BYTES = 20, 100_000
@@ -28,12 +27,10 @@ USUAL = (DEFAULT_CACHE_ALIAS, "template_fragments")
 @never_cache
 @require_safe
 def entries(request: HttpRequest) -> JsonResponse:
-    """The entries in the caches of the settings, each server once, and in the shared memory of uWSGI."""
+    """The entries in the caches of the settings, each server once, and in stores that only the site reaches."""
     aliases = {str(options.get("LOCATION")): alias for alias, options in caches.settings.items()}
-    total = sum(_count(caches[alias]) for alias in aliases.values())
-    if registry.is_active("uwsgi-cache") and uwsgi.uwsgi is not None:
-        total += sum(len(uwsgi.uwsgi.cache_keys(name)) for name in (uwsgi.PAGES, uwsgi.GUARDS))
-    return JsonResponse({"entries": total})
+    in_caches = sum(_count(caches[alias]) for alias in aliases.values())
+    return JsonResponse({"entries": in_caches + registry.entries()})
 
 
 def _count(cache: BaseCache) -> int:

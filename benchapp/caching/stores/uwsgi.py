@@ -111,6 +111,13 @@ def purge(stale: StalePages) -> None:
         UwsgiStore(app_settings.CACHING_SECONDS).purge(stale)
 
 
+def entries() -> int:
+    """For the layer `uwsgi-cache`: the number of pages, locks and generations in the shared memory."""
+    if uwsgi is None:
+        return 0
+    return len(uwsgi.cache_keys(PAGES)) + len(uwsgi.cache_keys(GUARDS))
+
+
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
     """Hold the lock that all workers share."""

@@ -11,6 +11,8 @@ from django.utils.module_loading import import_string
 
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.stores import uwsgi
+from tests.app.caching.services import fake_uwsgi
 
 Site = Callable[..., AbstractContextManager[None]]
 DEPLOYED = Path(__file__).parents[3] / "deploy" / "layers"
@@ -27,8 +29,22 @@ def test_every_deployed_layer_is_in_the_table():
 
 @pytest.mark.parametrize("layer", registry.LAYERS.values(), ids=list(registry.LAYERS))
 def test_what_a_layer_names_can_be_imported(layer: registry.Layer):
-    for path in (layer.purge, *layer.outer):
+    for path in filter(None, (layer.purge, layer.entries, *layer.outer)):
         assert callable(import_string(path))
+
+
+def test_entries_of_active_layers_are_counted_if_only_the_site_reaches_them(
+    site_with: Site, monkeypatch: pytest.MonkeyPatch
+):
+    workers = fake_uwsgi()
+    workers.held["pages"] |= {"/": b"", "/posts/": b""}
+    workers.held["guards"]["generation"] = b""
+    monkeypatch.setattr(uwsgi, "uwsgi", workers)
+    with site_with(CACHING_PAGE_CACHE="1", CACHING_UWSGI_CACHE="1"):
+        assert registry.entries() == 3
+        monkeypatch.setattr(uwsgi, "uwsgi", None)
+        assert registry.entries() == 0, "a command is no worker"
+    assert registry.entries() == 0, "no layer is active"
 
 
 def test_joined_layers_share_middleware_and_the_outer_is_outside():
