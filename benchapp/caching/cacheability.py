@@ -14,7 +14,7 @@ from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.conf import app_settings
 from benchapp.caching.hosts import is_other_scheme, reason_of_spelling
-from benchapp.caching.private_apis import sets_csrf_cookie
+from benchapp.caching.private_apis import sets_csrf_cookie, uses_nonce
 from benchapp.caching.request_reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
 from benchapp.caching.watched import MESSAGES_COOKIE
 
@@ -25,7 +25,9 @@ BYPASSING_META, HTMX_META = (
     tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in names) for names in (BYPASSING, HTMX)
 )
 # The attribute of a script, a policy in a <meta>, whose quotes may be escaped, and what libraries of scripts look for.
-NONCE = re.compile(rb"<[a-z]+\s[^>]*(?:\bnonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE)
+NONCE = re.compile(
+    rb"<[a-z][\w:-]*\s[^>]*(?:\b(?:csp|ngcsp)?nonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE
+)
 HSTS = "strict-transport-security"
 # SecurityMiddleware adds these if no view has, and may be further out.
 SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
@@ -122,7 +124,7 @@ def reason_not_to_store(
     return (
         reason_of_visitor(request, response)
         or reason_of_headers(response, own_lifetime, may_vary_by_language)
-        or ("nonce" if has_nonce(response) else "")
+        or ("nonce" if uses_nonce(request) or has_nonce(response) else "")
     )
 
 

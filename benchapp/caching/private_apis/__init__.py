@@ -33,6 +33,14 @@ def sets_csrf_cookie(request: HttpRequest) -> bool:
     return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE"))
 
 
+def uses_nonce(request: HttpRequest) -> bool:
+    """True if the page has a nonce of a Content-Security-Policy, by Django's middleware (from 6.0) or by django-csp.
+
+    Both make it when it is read for the first time; Django's object is false until then.
+    """
+    return bool(getattr(request, "_csp_nonce", None))
+
+
 def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
     """Names that Django's own middleware reads in every request, and how often: no page depends on them.
 

@@ -103,6 +103,8 @@ PACKED = gzip.compress(b"<p>page", mtime=0)
         (b"<meta http-equiv='Content-Security-Policy' content=\"script-src 'nonce-abc'\">", ""),
         (b"<meta http-equiv='Content-Security-Policy' content='script-src &#x27;nonce-abc&#x27;'>", ""),
         (b"<meta name='csp-nonce' content='abc'>", ""),
+        (b"<my-widget nonce='abc'></my-widget>", ""),
+        (b"<app-root ngCspNonce='abc'></app-root>", ""),
         (gzip.compress(b"<script nonce=abc>", mtime=0), "gzip"),
         # Middleware that minifies pages may change the bytes of one that its view has compressed.
         *((body, "gzip") for body in (b"<p>page", PACKED[:-4], PACKED[:12] + b"\xff" + PACKED[13:])),
@@ -113,6 +115,14 @@ def test_a_nonce_in_the_page_or_one_that_cannot_be_read_forbids_storing(body: by
     assert not may_store(RequestFactory().get("/"), response, coding)
     response.content = PACKED if coding else b"<p>page"
     assert may_store(RequestFactory().get("/"), response, coding)
+
+
+def test_a_page_that_has_read_its_nonce_is_not_stored_however_it_spells_it():
+    request, response = RequestFactory().get("/"), HttpResponse('<meta name="htmx-config" content="abc">')
+    request._csp_nonce = ""
+    assert may_store(request, response)
+    request._csp_nonce = "abc"
+    assert not may_store(request, response)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,26 @@ from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.middleware.gzip import GZipMiddleware
 from django.middleware.http import ConditionalGetMiddleware
 from django.test import RequestFactory
+from django.utils.functional import SimpleLazyObject, empty
 from pymemcache.client.hash import HashClient
 
 from benchapp.caching import private_apis
 from benchapp.caching.private_apis.django_backends import SharedMemcachedCache
 from benchapp.caching.watched import Reads, Watch
+
+try:
+    from django.utils.csp import LazyNonce
+except ImportError:
+
+    class LazyNonce(SimpleLazyObject):
+        """As Django has it from 6.0 on, and django-csp before."""
+
+        def __init__(self) -> None:
+            super().__init__(lambda: "abc")
+
+        def __bool__(self) -> bool:
+            return self._wrapped is not empty
+
 
 OF_EACH_REQUEST = [
     SessionMiddleware,
@@ -63,6 +78,17 @@ def test_a_token_that_a_view_uses_is_known_before_its_cookie_is_set(uses: bool):
     known: list[bool] = []
     response = CsrfViewMiddleware(view)(RequestFactory().get("/"))
     assert known == [bool(response.cookies)] == [uses]
+
+
+def test_a_nonce_is_known_once_a_page_has_it():
+    request = RequestFactory().get("/")
+    assert not private_apis.uses_nonce(request)
+    request._csp_nonce = LazyNonce()
+    assert not private_apis.uses_nonce(request)
+    assert str(request._csp_nonce)
+    assert private_apis.uses_nonce(request)
+    request._csp_nonce = "abc"
+    assert private_apis.uses_nonce(request), "as django-csp has it"
 
 
 def watched_by(of_django: dict[str, int], headers: dict[str, str], kinds: list[type], view=HttpResponse) -> Reads:
