@@ -18,6 +18,7 @@ from django.template import Context, Engine, RequestContext, engines
 from django.template.response import TemplateResponse
 from django.test import AsyncClient, AsyncRequestFactory, Client, RequestFactory, override_settings
 from django.urls import path
+from django.utils.functional import SimpleLazyObject
 
 from benchapp.caching.harmless import PAUSE, RESUME, Pause, Resume
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
@@ -69,6 +70,8 @@ READS: dict[str, Callable[[HttpRequest], object]] = {
     "reversed(META)": lambda request: next(reversed(request.META)),
     "str(META)": lambda request: str(request.META),
     "META.pop": lambda request: request.META.pop("REMOTE_HOST", None),
+    "vars(request)": lambda request: vars(request)["META"]["REMOTE_ADDR"],
+    "copy(request)": lambda request: copy.copy(request).META["REMOTE_ADDR"],
     "META port": lambda request: request.META.get("REMOTE_PORT"),
     "META server": lambda request: request.META["SERVER_NAME"],
     "META protocol": lambda request: request.META.get("SERVER_PROTOCOL"),
@@ -228,6 +231,24 @@ def test_a_value_that_was_computed_further_out_or_in_harmless_middleware_is_note
         assert request.accepts("text/html")
         assert "private" in CachingMiddleware(WatchMiddleware(accepts))(request)["Cache-Control"]
         assert "private" in inside(visitor("wsgi"))["Cache-Control"]
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_what_middleware_further_out_has_bound_to_the_request_is_noted_when_a_page_reads_it(laid: Callable, kind: str):
+    def page_for_country(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(f"<p>{request.country}", HTML)
+
+    def further_out(get_response: View) -> View:
+        def middleware(request: HttpRequest) -> HttpResponse:
+            request.country = SimpleLazyObject(lambda: request.META.get("HTTP_CF_IPCOUNTRY"))
+            return get_response(request)
+
+        return middleware
+
+    with laid("page-cache"):
+        for view, private in ((page_for_country, True), (page, False)):
+            response = further_out(CachingMiddleware(WatchMiddleware(view)))(visitor(kind))
+            assert ("private" in response.get("Cache-Control", "")) is private
 
 
 def test_what_is_named_harmless_may_be_read(laid: Callable, settings):
