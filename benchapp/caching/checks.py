@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.locmem import LocMemCache
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import ERROR, CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
@@ -27,6 +28,7 @@ INSIDE = (
 # These may stand outside of the layers: they choose no page by what they read.
 SEEN_NOWHERE = ("django.middleware.", "whitenoise.", "benchapp.", "config.static_files.", "debug_toolbar.")
 MAX_SECONDS = 31_536_000
+MAX_PORT = 65_535
 
 
 def _is_list(value: object) -> bool:
@@ -38,6 +40,22 @@ def _is_seconds(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SECONDS
 
 
+def _are_paths(value: object) -> bool:
+    return _is_list(value) and all(urlsplit(page).path.startswith("/") for page in value)
+
+
+def _is_port(value: object) -> bool:
+    """True for the number of a port, which may be a text, and for an empty text."""
+    if value == "":
+        return True
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return (is_number or (isinstance(value, str) and value.isdecimal())) and 1 <= int(value) <= MAX_PORT
+
+
+def _are_headers(value: object) -> bool:
+    return isinstance(value, Mapping) and _is_list([*value, *value.values()])
+
+
 def _is_harmless(value: object) -> bool:
     return _is_list(value) and all(map(harmless.is_entry, value))
 
@@ -46,15 +64,15 @@ def _is_harmless(value: object) -> bool:
 TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "CACHING_LAYERS": (lambda value: isinstance(value, Mapping), "a dictionary of layers with their options"),
     "CACHING_SECONDS": (_is_seconds, f"a whole number from 1 to {MAX_SECONDS}"),
-    "CACHING_PUBLIC": (_is_list, "a list of paths"),
+    "CACHING_PUBLIC": (_are_paths, "a list of paths, each of which begins with a slash"),
     "CACHING_STALE": (lambda value: isinstance(value, Mapping), "a dictionary of models with lists of pages"),
     "CACHING_QUERY": (_is_list, "a list of names of parameters"),
     "CACHING_QUERY_IGNORED": (_is_list, "a list of names of parameters"),
     "CACHING_X_CACHE": (lambda value: isinstance(value, bool), "True or False"),
-    "CACHING_PORT": (lambda value: isinstance(value, (str, int)), "a port"),
+    "CACHING_PORT": (_is_port, 'a port such as 8443, or ""'),
     "CACHING_SCHEME": (lambda value: value in ("", "http", "https"), '"http", "https" or ""'),
     "CACHING_HARMLESS": (_is_harmless, 'a list such as ["User-Agent", "cookie:theme", "mysite.middleware.Log"]'),
-    "CACHING_PAGE_HEADERS": (lambda value: isinstance(value, Mapping), "a dictionary of headers"),
+    "CACHING_PAGE_HEADERS": (_are_headers, "a dictionary of headers with their values, both texts"),
 }
 SESSIONS_IN_CACHE = "django.contrib.sessions.backends.cache"
 OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
@@ -67,9 +85,15 @@ OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
+def errors() -> list[CheckMessage]:
+    """The mistakes with which no server starts: those of all checks that the project has not silenced."""
+    found = [*check_settings(), *check_layers(), *check_middleware(), *check_cache()]
+    return [message for message in found if message.level >= ERROR and not message.is_silenced()]
+
+
 @register
 def check_settings(**kwargs: object) -> list[CheckMessage]:
-    """caching.E001: a value of a wrong type; caching.E002: an unknown model or field in CACHING_STALE.
+    """caching.E001: a wrong value; caching.E002: an unknown model or field, or no page, in CACHING_STALE.
 
     caching.E008: harmless middleware that is missing from MIDDLEWARE, or without Pause and Resume around it.
     """
@@ -100,7 +124,7 @@ def _misplaced_harmless() -> Iterator[Error]:
 
 @register
 def check_layers(**kwargs: object) -> list[CheckMessage]:
-    """caching.E003: an unknown layer; caching.E004: a missing, unknown or wrong option of a layer."""
+    """caching.E003: an unknown layer, or part of one; caching.E004: a missing, unknown or wrong option of a layer."""
     found: list[CheckMessage] = []
     for name, options in _layers().items():
         try:
@@ -108,12 +132,23 @@ def check_layers(**kwargs: object) -> list[CheckMessage]:
         except ImproperlyConfigured as error:
             found.append(Error(f"{error}.", id="caching.E003"))
             continue
+        for missing in _missing_parts(layer):
+            found.append(Error(f"CACHING_LAYERS: {name}: {missing}.", id="caching.E003"))
         if not isinstance(options, Mapping):
             found.append(Error(f"CACHING_LAYERS: {name}: its options are no dictionary.", id="caching.E004"))
             continue
         for said in _wrong_options(layer, options):
             found.append(Error(f"CACHING_LAYERS: {name}: {said}.", id="caching.E004"))
     return found
+
+
+def _missing_parts(layer: registry.Layer) -> Iterator[str]:
+    """The functions and middleware of a project's own layer that cannot be imported."""
+    for path in filter(None, (layer.purge, *layer.outer, layer.entries)):
+        try:
+            import_string(path)
+        except ImportError as error:
+            yield f"{path!r} cannot be imported ({error})"
 
 
 def _wrong_options(layer: registry.Layer, options: Mapping[str, Any]) -> Iterator[str]:

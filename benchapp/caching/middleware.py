@@ -37,7 +37,7 @@ class CachingMiddleware:
         # A server makes no checks when it starts.
         from benchapp.caching import checks
 
-        for message in [*checks.check_settings(), *checks.check_layers()]:
+        for message in checks.errors():
             raise ImproperlyConfigured(f"{message.msg} {message.hint or ''}".rstrip())
         for name in reversed(registry.outer_middleware(app_settings.CACHING_LAYERS)):
             with contextlib.suppress(MiddlewareNotUsed):

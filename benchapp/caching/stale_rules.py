@@ -12,10 +12,11 @@ import functools
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import FieldDoesNotExist, ObjectDoesNotExist
 from django.core.signals import setting_changed
 from django.db import models
 from django.utils import translation
@@ -63,9 +64,38 @@ def problem(label: str, pages: Sequence[str]) -> str:
         return f"{label} is replaced by {model._meta.swapped}"
     if isinstance(pages, str) or not all(isinstance(page, str) for page in pages):
         return f"{label} needs a list of pages"
-    for name in FIELD.findall("".join(pages)):
-        if not hasattr(model, name.partition(".")[0]):
-            return f"{label} has no {name!r}"
+    for page in pages:
+        for name in FIELD.findall(page):
+            if not _has(model, name):
+                return f"{label} has no {name!r}"
+        if said := _problem_of_page(page):
+            return f"{label}: {said}: {page!r}"
+    return ""
+
+
+def _has(model: Any, name: str) -> bool:
+    """True if rows of a model may have a value of that name; of what a method or a manager gives nothing is known."""
+    for part in name.split("."):
+        if not hasattr(model, part):
+            return False
+        try:
+            field = model._meta.get_field(part)
+        except FieldDoesNotExist:
+            return True
+        if not (field.many_to_one or field.one_to_one) or field.related_model is None:
+            return True
+        model = field.related_model
+    return True
+
+
+def _problem_of_page(page: str) -> str:
+    """The reason why a page has no path, whatever its row; empty if it may have one."""
+    if set(FIELD.sub("", page)) & set("{}"):
+        return "braces are for names of fields, such as {author.slug}"
+    if not page.startswith(("/", "{")):
+        return "a page begins with a slash"
+    if page.endswith(BELOW) and not page.rstrip(BELOW).endswith(("/", "}")):
+        return "pages below one end with /*"
     return ""
 
 

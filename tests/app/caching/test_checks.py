@@ -10,6 +10,7 @@ from django.core.checks import run_checks
 
 from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
+from benchapp.caching.registry import Layer
 
 SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
 LOCALE = "django.middleware.locale.LocaleMiddleware"
@@ -48,6 +49,12 @@ def layers(**options: object) -> dict[str, Any]:
     return {"CACHING_LAYERS": {name.replace("_", "-"): value for name, value in options.items()}}
 
 
+# A layer of a project, of which two parts are not there.
+IN_PARTS = Layer("tests.nowhere.purge", (f"{__name__}.function_middleware", f"{__name__}.nothing"))
+NO_PAGES = ("log/", "", "*", "/log*", "/{user.nothing}/", "/{user_id|upper}/", "/{0}/", "/{user.pk/", "https://a.test/")
+PAGES = ("/", "/*", "/log/*", "{get_admin_url}", "{get_admin_url}*", "/{user.pk}/{user.groups.first}/", "/{user_id}/")
+
+
 @pytest.mark.parametrize(
     ("changes", "ids"),
     [
@@ -62,15 +69,21 @@ def layers(**options: object) -> dict[str, Any]:
         *(({"CACHING_QUERY": value}, ["E001"]) for value in ("page", None, [1])),
         ({"CACHING_QUERY": {"page"}}, []),
         ({"CACHING_QUERY_IGNORED": "utm_*"}, ["E001"]),
-        ({"CACHING_PUBLIC": "/"}, ["E001"]),
+        *(({"CACHING_PUBLIC": value}, ["E001"]) for value in ("/", ["blog/"], ["/", ""], [None])),
+        ({"CACHING_PUBLIC": ["/blog/", "https://a.test/shop/"]}, []),
+        *(({"CACHING_PORT": value}, ["E001"]) for value in ("https", -1, 0, True, "65536", 80.5, None, ":80")),
+        *(({"CACHING_PORT": value}, []) for value in (8443, "8443")),
         ({"CACHING_X_CACHE": "yes"}, ["E001"]),
-        ({"CACHING_PAGE_HEADERS": ["Vary"]}, ["E001"]),
+        *(({"CACHING_PAGE_HEADERS": value}, ["E001"]) for value in (["Vary"], {"Vary": 1}, {1: "a"}, {"Vary": None})),
         ({"CACHING_STALE": ["/"]}, ["E001"]),
         ({"CACHING_STALE": {"auth.User": ["/by/{username}/"]}}, []),
         ({"CACHING_STALE": {"auth.Nobody": ["/"]}}, ["E002"]),
         ({"CACHING_STALE": {"nobody": ["/"]}}, ["E002"]),
         ({"CACHING_STALE": {"auth.User": ["/{nothing}/"], "auth.Group": "/"}}, ["E002", "E002"]),
+        *(({"CACHING_STALE": {"admin.LogEntry": [page]}}, ["E002"]) for page in NO_PAGES),
+        *(({"CACHING_STALE": {"admin.LogEntry": [page]}}, []) for page in PAGES),
         (layers(varnsh={}), ["E003"]),
+        ({"CACHING_LAYERS": {f"{__name__}.IN_PARTS": {}}}, ["E003", "E003"]),
         ({"CACHING_LAYERS": {f"{__name__}.nothing": {}}}, ["E003"]),
         ({"CACHING_LAYERS": {f"{__name__}.OwnMiddleware": {}}}, ["E003"]),
         (layers(staticgenerator={}), ["E004"]),

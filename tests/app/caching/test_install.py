@@ -79,6 +79,8 @@ def test_mistakes_are_lines_of_check(project: FreshProject, lines: str, code: in
         ("CACHING_LAYERS = {'varnsh': {}}", "'varnsh' is no layer"),
         ("CACHING_LAYERS = {'staticgenerator': {}}", "staticgenerator: the option 'root' is missing"),
         ("CACHING_SECONDS = '60'", "CACHING_SECONDS is '60'"),
+        ("CACHE_MIDDLEWARE_ALIAS = 'pages'", "CACHES has no 'pages'"),
+        ("MIDDLEWARE.insert(1, MIDDLEWARE.pop(2))", "no caching layer sees what django.contrib.sessions"),
     ],
 )
 def test_a_server_does_not_start_with_a_mistake(project: FreshProject, lines: str, said: str):
