@@ -77,12 +77,12 @@ class Home:
         """Up to six months with posts, newest first, each by its newest post; empty on a site without comments."""
         if self.latest_comment_time is None:
             return []
-        starts = list(_month_starts(self.latest_comment_time, ARCHIVE_MONTHS))
         newest = Post.objects.order_by("-published", "-id").values("id")
-        # A post may be newer than the month of the newest comment.
-        ids = [Subquery(newest.filter(published__gte=starts[0])[:1])]
-        for start, end in zip(starts[1:], starts, strict=False):
-            ids.append(Subquery(newest.filter(published__gte=start, published__lt=end)[:1]))
+        # It may be newer than the newest comment.
+        ids = [Subquery(newest[:1])]
+        for end in _month_ends(self.latest_comment_time, ARCHIVE_MONTHS):
+            # Of a month without posts it is that of an earlier month, which is shown once.
+            ids.append(Subquery(newest.filter(published__lt=end)[:1]))
         posts = Post.objects.order_by().filter(pk__in=ids).annotate(newer=newer_rows(Post))
         found = sorted(posts.values_list("published", "newer"), reverse=True)[:ARCHIVE_MONTHS]
         return [Month(published, page_url(reverse("posts"), newer // PER_PAGE + 1)) for published, newer in found]
@@ -114,15 +114,14 @@ def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
     return comments.select_related("post").defer("post__body")
 
 
-def _month_starts(moment: datetime, count: int) -> Iterator[datetime]:
-    """The first instants, in the current time zone, of the next month after `moment`, the current month, and earlier
-    ones.
+def _month_ends(moment: datetime, count: int) -> Iterator[datetime]:
+    """The ends of so many months, in the current time zone: of the month of `moment`, and of earlier months.
 
     Months outside of the years 1 to 9999, which no row can have, are left out.
     """
     this_month = timezone.localtime(moment).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     months = this_month.year * 12 + this_month.month - 1
-    for number in range(months + 1, months - count, -1):
+    for number in range(months + 1, months + 1 - count, -1):
         year, month = divmod(number, 12)
         if MINYEAR <= year <= MAXYEAR:
             yield this_month.replace(year=year, month=month + 1)
