@@ -62,6 +62,12 @@ def changed_site(tmp_path: Path) -> Path:
 def migrate(site: Path, url: str, source: Source) -> dict:
     """Run the migrations of a change on a database; what the database has then."""
     (site / "benchapp" / "models.py").write_text(source.text)
+    said = run_in(site, url, str(Path(__file__).with_name("migrate_changed_models.py")))
+    return json.loads(said[said.index("{") :])
+
+
+def run_in(site: Path, url: str, *arguments: str) -> str:
+    """Run Python in a changed site on a database; what it prints."""
     environment = {
         "DATABASE_URL": url,
         "DEBUG": "0",
@@ -69,7 +75,7 @@ def migrate(site: Path, url: str, source: Source) -> dict:
         "PYTHONPATH": f"{site}:{settings.BASE_DIR}",
     }
     done = subprocess.run(
-        [sys.executable, "-P", str(Path(__file__).with_name("migrate_changed_models.py"))],
+        [sys.executable, "-P", *arguments],
         cwd=site,
         env=os.environ | environment,
         input="y\n" * 9,  # the question whether a field is renamed
@@ -78,7 +84,7 @@ def migrate(site: Path, url: str, source: Source) -> dict:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout[done.stdout.index("{") :])
+    return done.stdout
 
 
 def test_a_case_of_every_kind_is_among_the_few():
@@ -97,6 +103,27 @@ def test_any_change_of_a_model_is_migrated(site_database: str, changed_site: Pat
     for rows, children in zip(found["created"], found["created"][1:], strict=False):
         # A parent that still counts its children counts all of them.
         assert rows[2:] in ([], [children[0]])
+
+
+MIGRATE_AND_CHECK = """
+import django
+
+django.setup()
+from django.core.management import call_command
+
+call_command("migrate", verbosity=0)
+call_command("makemigrations", "benchapp", "--check", verbosity=0)
+call_command("check", "--database", "default", "--fail-level", "WARNING")
+call_command("loadfixtures", "--rows", "510")
+call_command("recount", "--check")
+"""
+
+
+def test_squashed_migrations_make_the_same_site(changed_site: Path, tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/squashed.sqlite3"
+    *_, last = sorted(path.stem for path in (changed_site / "benchapp" / "migrations").glob("0*.py"))
+    run_in(changed_site, url, "-m", "django", "squashmigrations", "benchapp", last, "--no-input")
+    assert "The page index is right." in run_in(changed_site, url, "-c", MIGRATE_AND_CHECK)
 
 
 POINTS = ["in a migration", "all migrated", "counted"]
