@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -41,8 +41,7 @@ KINDS = {
 
 
 def write_all() -> None:
-    """Write every page anew, and remove those of things that are gone."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    """Write every page, and remove those of things that are gone."""
     pages = {
         "index.md": _index(),
         "command-line.md": _command_line(),
@@ -56,9 +55,20 @@ def write_all() -> None:
         **_layers(),
     }
     for name, text in pages.items():
-        path = FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.strip() + "\n", "utf-8")
+        _write(FOLDER / name, text.strip() + "\n")
+    for path in FOLDER.rglob("*.md"):
+        if str(path.relative_to(FOLDER)) not in pages:
+            path.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a page that has another text, at once: a build beside this one reads it whole."""
+    if path.is_file() and path.read_text("utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(text, "utf-8")
+    new.replace(path)
 
 
 def _index() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +24,27 @@ def site(tmp_path_factory):
     done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+WRITE = """
+import pathlib, sys
+import reference_pages
+
+reference_pages.FOLDER = pathlib.Path(sys.argv[1])
+reference_pages.write_all()
+"""
+
+
+def test_a_second_build_leaves_the_pages_alone_that_the_first_one_reads(tmp_path):
+    def write():
+        env = os.environ | {"PYTHONPATH": str(paths.KIT)}
+        subprocess.run([sys.executable, "-c", WRITE, str(tmp_path)], cwd=DOCS, env=env, check=True)
+        return {page: page.stat().st_mtime_ns for page in tmp_path.rglob("*.md")}
+
+    before = write()
+    assert len(before) > 40
+    (tmp_path / "gone.md").write_text("")
+    assert write() == before
 
 
 def test_each_stack_and_layer_has_a_page_with_its_chain(site):
