@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cli.argument_types import count
-from bench.paths import PROJECT
+from bench.paths import KIT
 from bench.serve.machine import processes
 from fixtures.rows import ROWS_DEFAULT, TABLES, Rows
 from tests import postgresql
@@ -55,7 +55,7 @@ class Contest:
 def manage(url: str, *arguments: str) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "manage.py", *arguments],
-        cwd=PROJECT,
+        cwd=KIT,
         env=os.environ | {"DATABASE_URL": url, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         text=True,
