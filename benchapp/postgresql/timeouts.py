@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 SETTING = re.compile(r"(?:^|\s)(?:-c\s*|--)statement[_-]timeout=(\S*)", re.IGNORECASE)
-VALUE = re.compile(r"'?(\d+)(us|ms|s|min|h|d)?'?")
+VALUE = re.compile(r"'?(\d+(?:\.\d+)?)(us|ms|s|min|h|d)?'?")
 # https://www.postgresql.org/docs/current/config-setting.html#CONFIG-SETTING-NAMES-VALUES
 SECONDS = {None: 0.001, "us": 0.000001, "ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
 
@@ -23,4 +23,4 @@ def statement_timeout_s(options: str) -> float:
     value = VALUE.fullmatch(named[-1]) if named else None
     if value is None:
         return 0.0
-    return int(value[1]) * SECONDS[value[2]]
+    return float(value[1]) * SECONDS[value[2]]

@@ -75,6 +75,7 @@ def test_a_statement_has_a_limit_whatever_else_the_url_says(driver, postgresql_s
         ("--statement-timeout=2min", 120),
         ("-c STATEMENT_TIMEOUT=1h --statement_timeout=9ms", 0.009),
         ("-c other.statement_timeout=5", 0),
+        ("-c statement_timeout=1.5s", 1.5),
         ("-c statement_timeout=soon", 0),
         ("-c idle_in_transaction_session_timeout=5", 0),
     ],
