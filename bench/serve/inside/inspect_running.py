@@ -104,10 +104,27 @@ def stale_problem(stale):
         if model._meta.swapped:
             return "names " + label + ", which is replaced by " + model._meta.swapped
         names = re.findall(r"\{([\w.]+)\}", "".join(pages))
-        missing = [name for name in names if not hasattr(model, name.partition(".")[0])]
+        missing = [name for name in names if not has_value(model, name)]
         if missing:
             return "names " + missing[0] + ", which " + label + " has not"
     return None
+
+
+def has_value(model, name):
+    """True if rows of a model may have a value of that name; of what a method or a manager gives nothing is known."""
+    from django.core.exceptions import FieldDoesNotExist
+
+    for part in name.split("."):
+        if not hasattr(model, part):
+            return False
+        try:
+            field = model._meta.get_field(part)
+        except FieldDoesNotExist:
+            return True
+        if not (field.many_to_one or field.one_to_one) or field.related_model is None:
+            return True
+        model = field.related_model
+    return True
 
 
 def sites():
