@@ -20,7 +20,7 @@ from bench.serve.machine.identity import Identity
 from bench.serve.machine.lock import exclusive, shared
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
-from bench.serve.project.sqlite_snapshot import snapshot
+from bench.serve.project.sqlite_snapshot import has_content, snapshot
 
 SQLITE = "sqlite"
 # What brings the rows of a project to one of its commits.
@@ -150,7 +150,7 @@ def _of_settings(project: UnderTest) -> Database:
     # One in memory, of which each process would have its own, is filled like a file that is not there.
     if source is not None or "default" in facts.databases_in_memory:
         url = f"sqlite:///{project.copy_of('default')}"
-        return Database(SQLITE, url, made=True, source=Path(source) if source else None)
+        return Database(SQLITE, url, made=True, source=Path(source) if source and has_content(source) else None)
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "

@@ -11,6 +11,12 @@ from urllib.parse import quote
 WRITE_VERSION, WITH_LOG = 18, 2
 
 
+def has_content(file: "str | Path") -> bool:
+    """True if a database file has a table: a command of Django's that only looks at one makes an empty file."""
+    file = Path(file)
+    return file.is_file() and file.stat().st_size > 0
+
+
 def snapshot(source: "str | Path", copy: "str | Path") -> None:
     """Copy the database file `source` to the path `copy`, and leave nothing beside the source.
 

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -20,9 +19,12 @@ from bench.serve.project.description import Project
 from bench.serve.project.findings.code import first_lines
 from bench.serve.project.health import OF_DATABASE
 from bench.serve.project.inspection import DeploymentCheck, Facts, InspectedPage
+from bench.serve.project.sqlite_snapshot import has_content
 
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS_DOCS = f"{DOCS}/ref/settings/#"
+# Hosts of this machine, and all of them.
+LOCAL = {"localhost", ".localhost", "127.0.0.1", "0.0.0.0", "[::1]", "::1", "*"}
 Severity = Literal["error", "warning"]
 # An error keeps the project from being served or measured; a warning costs its visitors, figures or operators.
 ERROR: Severity = "error"
@@ -62,9 +64,9 @@ class Examination:
 
     @functools.cached_property
     def is_unfilled(self) -> bool:
-        """True if the database has no tables yet, and the kit fills it: a missing file, or a database in memory."""
+        """True if the database has no tables yet, and the kit fills it: a missing or empty file, or one in memory."""
         source = self.facts.database_files.get("default")
-        no_file = "default" in self.facts.databases_in_memory or (source is not None and not Path(source).is_file())
+        no_file = "default" in self.facts.databases_in_memory or (source is not None and not has_content(source))
         filled_by_kit = self.project.description.generated or no_file
         return filled_by_kit and bool(self.facts.migrations_left)
 

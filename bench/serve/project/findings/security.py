@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from bench.serve.project.findings.finding import (
     DOCS,
+    LOCAL,
     RENDER,
     SETTINGS_DOCS,
     WARNING,
@@ -209,7 +211,7 @@ def forwarded_host(examination: Examination) -> Iterator[Occurrence]:
 def plain_origins(examination: Examination) -> Iterator[Occurrence]:
     """Forms are accepted from pages over plain HTTP."""
     origins = examination.facts.settings.get("CSRF_TRUSTED_ORIGINS") or ()
-    plain = [origin for origin in origins if origin.startswith("http://")]
+    plain = [origin for origin in origins if origin.startswith("http://") and urlsplit(origin).hostname not in LOCAL]
     if plain:
         yield Occurrence(
             f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(plain)}"

@@ -15,6 +15,7 @@ from bench.serve.project.findings.code import production_settings, python_files
 from bench.serve.project.findings.finding import (
     DOCS,
     ERROR,
+    LOCAL,
     RENDER,
     SETTINGS_DOCS,
     WARNING,
@@ -28,8 +29,6 @@ from bench.serve.project.inspection import InspectedPage
 from bench.serve.project.opened import UNFIT
 from bench.words import first_names, plural
 
-# Hosts of this machine, and all of them.
-LOCAL = {"localhost", ".localhost", "127.0.0.1", "0.0.0.0", "[::1]", "::1", "*"}
 # Packages that choose a site by the host name.
 TENANTS = re.compile(r"(django_(tenants|hosts|subdomains)|tenant_schemas|subdomains|multisite)\b")
 MIDDLEWARE_DOCS = f"{DOCS}/topics/http/middleware/"
@@ -222,6 +221,9 @@ def page_error(examination: Examination) -> Iterator[Occurrence]:
     description = examination.project.description
     judged = () if description.build else (description.health, *description.public)
     errors = [page for page in examination.pages if page.status >= 500 and page.path not in judged]
+    # A service that does not respond is another finding.
+    silent = tuple(examination.facts.silent.values())
+    errors = [page for page in errors if not (page.error and page.error.startswith(silent))]
     by_error: dict[str, list[InspectedPage]] = {}
     for page in errors:
         # One error at several lines is one problem.

@@ -141,7 +141,7 @@ def test_whose_database_it_is(theirs, asked, ours, note):
 
 
 def test_a_copy_is_the_kit_s_unless_another_alias_is_used_as_it_is(theirs, tmp_path):
-    (tmp_path / "db.sqlite3").touch()
+    (tmp_path / "db.sqlite3").write_bytes(b"rows")
     files = {"default": str(tmp_path / "db.sqlite3"), "log": str(tmp_path / "log.sqlite3")}
     copied = {"default": SQLITE, "log": SQLITE, "pages": SQLITE}
     project = theirs(files, ("pages",), **copied)
@@ -154,7 +154,7 @@ def test_a_copy_is_the_kit_s_unless_another_alias_is_used_as_it_is(theirs, tmp_p
     assert database.notes(project, chosen) == [note, "databases reports: the project's own, as they are"]
 
 
-def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_written(theirs, monkeypatch):
+def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_written(theirs, monkeypatch, tmp_path):
     # Neither the one of the shell nor the project's own.
     monkeypatch.setenv("DATABASE_URL", "postgresql://of/the-shell")
     project = theirs({"default": "/theirs.sqlite3"}, said=Description(generated=True), default=SQLITE)
@@ -163,10 +163,12 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
     assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     assert database.is_ours(project, chosen)
     assert not database.is_ours(project, database.parse(project, "postgresql://live/shop"))
-    # One in memory would be another in each process.
-    project = theirs({}, ("default",), default=SQLITE)
-    chosen = database.parse(project, None)
-    assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
+    # One in memory would be another in each process, and an empty file has no rows to copy.
+    (tmp_path / "db.sqlite3").touch()
+    empty = {"default": str(tmp_path / "db.sqlite3")}
+    for project in (theirs({}, ("default",), default=SQLITE), theirs(empty, default=SQLITE)):
+        chosen = database.parse(project, None)
+        assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     project = theirs({}, said=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
     chosen = database.parse(project, None)
     assert not database.is_ours(project, chosen)
