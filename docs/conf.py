@@ -21,6 +21,8 @@ release = __version__
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 root_doc = "index"
+# Commands and output, not Python.
+highlight_language = "text"
 myst_heading_anchors = 4
 copybutton_prompt_text = "$ "
 html_theme = "furo"

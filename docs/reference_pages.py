@@ -33,7 +33,7 @@ STATUSES = [
     ("130, 143", "interrupted by Ctrl-C or SIGTERM; everything it started is stopped"),
 ]
 KINDS = {
-    "outer": "in a server, by what pages say",
+    "outer": "in a server, following the headers of pages",
     "django": "inside Django, in middleware",
     "templates": "inside Django, in the site's own code",
     "": "nowhere",

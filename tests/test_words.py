@@ -69,7 +69,7 @@ CEILINGS = {
         "bench": 0,
         "bench/cli": 0,
         "bench/measure": 0,
-        "bench/serve": 24,
+        "bench/serve": 16,
         "bench/verify": 0,
         "benchapp": 0,
         "benchapp_overlay": 0,
@@ -79,7 +79,7 @@ CEILINGS = {
     },
     "words of the dialect in pages": {
         "README.md": 0,
-        "docs/*.md": 17,
+        "docs/*.md": 0,
         "docs/how-to/*.md": 0,
         "docs/tutorials/*.md": 0,
         "CONTRIBUTING.md": 1,

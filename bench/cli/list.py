@@ -21,7 +21,7 @@ FOR_HISTORIC = "only if named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
 FOR_WRITES = "docs/hosts.md; what a write does holds for a site that says which pages it makes stale"
 KINDS = {
-    "outer": ("outer", "in a server, by what pages say; any project"),
+    "outer": ("outer", "in a server, following the headers of pages; any project"),
     "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),
     "templates": ("in templates", "written into the code of a site"),
 }

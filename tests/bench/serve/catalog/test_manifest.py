@@ -245,7 +245,7 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     assert case.services == ()
     assert case.env["CACHE_URL"].startswith("locmemcache://")
     assert notes_of_layers(case) == (
-        "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
+        "fragments: memcached is not installed: each worker process has a separate cache in memory (locmem)",
     )
     layer = catalog.read().layers["page-cache"]
     (without,) = resolved("gunicorn", "page-cache").layers

@@ -1,11 +1,11 @@
-"""The report behind each question of docs/questions.md, as a dated page below docs/answers.
+"""The report behind each question of docs/questions.md, as a dated page below docs/reports.
 
-Each question has one command. This module runs them, in the clone and on a quiet machine, in about 50 minutes, and
+Each question has one command. This module runs them, in the clone and on a quiet machine, in about 40 minutes, and
 keeps the report of a run or of faults as NAME.html, any other output as NAME.txt. NAME is the anchor of the question.
 Figures of the page of questions are then to be taken from these.
 
-    python -m tests.proofs.answers
-    python -m tests.proofs.answers can-slow-clients-stop-it do-i-need-nginx-in-front
+    python -m tests.proofs.reports
+    python -m tests.proofs.reports can-slow-clients-stop-it do-i-need-nginx-in-front
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from bench import paths
 
 DOCS = paths.KIT / "docs"
-KEPT = DOCS / "answers"
-RESULTS = paths.KIT / "results" / "answers"
+KEPT = DOCS / "reports"
+RESULTS = paths.KIT / "results" / "reports"
 WITH_REPORT = ("run", "faults")
 PROJECT = "../mysite"
 
