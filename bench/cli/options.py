@@ -241,7 +241,7 @@ CONNECTIONS = Option(
 )
 RATE = Option(
     ("--rate",),
-    "fixed requests/s instead (repeatable); x1 replays a recording at its own times",
+    "fixed requests/s (repeatable); x1: those of a recording",
     LOAD,
     "N",
     replay.rate,
