@@ -528,8 +528,9 @@ def put(settings, name, value):
 def main():
     """Write the facts, or the problem, to the file."""
     output, question = sys.argv[1], json.loads(sys.argv[2])
-    # In place of this file's folder: a project has modules of the same names, such as `apps`.
-    sys.path[0] = str(Path.cwd())
+    # Without this file's folder, and perhaps a clone of the kit: a project has modules of the same names.
+    here = Path.cwd()
+    sys.path[:] = [str(here), *(folder for folder in sys.path[1:] if not inspect_kit.hides(Path(folder), here))]
     with tempfile.TemporaryDirectory() as folder:
         try:
             facts = inspect(question, folder)

@@ -39,6 +39,14 @@ _ASK = (
     " [p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]}))"
 )
 
+# A line of a `.pth` file that takes clones of the kit off the path, except one of PYTHONPATH, which is the project: a
+# project may have a folder `config`, too.
+_WITHOUT_CLONES = (
+    "import os, sys; is_file, own = os.path.isfile, os.environ.get('PYTHONPATH', '').split(os.pathsep);"
+    " sys.path[:] = [p for p in sys.path if p in own or not is_file(p + '/bench/__main__.py')"
+    " or not is_file(p + '/config/settings.py')]"
+)
+
 
 class Interpreter(msgspec.Struct, frozen=True):
     """Facts about a Python: version (`3.12`), folders, and package folders."""
@@ -237,6 +245,7 @@ def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
     # addsitedir also reads the .pth files there, which packages installed for development have. The kit's own is such
     # a package, and its clone has folders whose names a project may have, too.
     lines = [f"import site; site.addsitedir({folder!r})" for folder in found.sites]
+    lines.append(_WITHOUT_CLONES)
     (site / "layers.pth").write_text("\n".join([*lines, *kit_sites, str(packages)]) + "\n", "utf-8")
     for program in (kit / "bin").iterdir():
         target = venv / "bin" / program.name

@@ -283,6 +283,16 @@ def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_pr
     assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
+def test_a_package_with_a_name_of_the_kit_s_is_that_of_the_project(new_project):
+    folder = new_project(said="[tool.benchapp]\nsettings = 'config.settings'\n")
+    (folder / "shop").rename(folder / "config")
+    (folder / "config" / "__init__.py").unlink()
+    for path in (folder / "config").glob("*.py"):
+        path.write_text(path.read_text().replace("shop.", "config."))
+    facts = inspection.inspect(description.read(folder))
+    assert (facts.urls[:4], facts.pages[0].status) == (("/", "/form/", "/visits/", "/who/"), 200)
+
+
 def test_names_of_this_machine_are_no_names_of_the_site(new_project):
     folder = new_project("ALLOWED_HOSTS = ['localhost', '::1', '0.0.0.0', '.localhost', '127.0.0.1']")
     with (folder / "shop" / "urls.py").open("a") as urls:

@@ -56,6 +56,19 @@ def test_the_servers_for_another_python_are_installed_by_one_command_at_a_time(t
     assert held.is_file()
 
 
+def test_a_clone_of_the_kit_hides_no_package_of_the_project(tmp_path):
+    # The kit's own interpreter has the clone on its path.
+    python = venv_overlay.environment(paths.PYTHON, tmp_path / "var").python
+    (tmp_path / "config").mkdir()
+    asked = "import benchapp, bench, config; print(*config.__path__)"
+    done = subprocess.run([python, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path / 'config'}\n"
+    # One that is served itself is on the path by another way.
+    own = {"PYTHONPATH": str(paths.KIT)}
+    done = subprocess.run([python, "-c", asked], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{paths.KIT / 'config'}\n"
+
+
 def test_it_is_made_once(tmp_path, project_python):
     made = venv_overlay.environment(project_python, tmp_path / "var")
     (made.venv / "mark").touch()
