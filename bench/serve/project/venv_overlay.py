@@ -42,9 +42,8 @@ _ASK = (
 # A line of a `.pth` file that takes clones of the kit off the path, except one of PYTHONPATH, which is the project: a
 # project may have a folder `config`, too.
 _WITHOUT_CLONES = (
-    "import os, sys; is_file, own = os.path.isfile, os.environ.get('PYTHONPATH', '').split(os.pathsep);"
-    " sys.path[:] = [p for p in sys.path if p in own or not is_file(p + '/bench/__main__.py')"
-    " or not is_file(p + '/config/settings.py')]"
+    "import os, sys; sys.path[:] = [p for p in sys.path if p in os.environ.get('PYTHONPATH', '').split(':')"
+    " or not os.path.isfile(p + '/bench/__main__.py') or not os.path.isfile(p + '/config/settings.py')]"
 )
 
 
