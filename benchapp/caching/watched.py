@@ -211,25 +211,25 @@ class WatchedHeaders(HttpHeaders):
         self._meta = meta
 
     @functools.cached_property
-    def _store(self) -> dict[str, tuple[str, str]]:
+    def _original(self) -> HttpHeaders:
         # Few pages read headers.
-        return HttpHeaders(self._meta.data)._store
+        return HttpHeaders(self._meta.data)
 
     def __getitem__(self, name: str) -> str:
         self._meta.note(self.to_wsgi_name(name))
-        return super().__getitem__(name)
+        return self._original[name]
 
     def __iter__(self) -> Iterator[str]:
         self._meta.note(ALL)
-        return super().__iter__()
+        return iter(self._original)
 
     def __len__(self) -> int:
         self._meta.note(ALL)
-        return super().__len__()
+        return len(self._original)
 
     def __repr__(self) -> str:
         self._meta.note(ALL)
-        return super().__repr__()
+        return repr(self._original)
 
 
 class WatchedScope(_Watched):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -52,6 +54,28 @@ OF_EACH_REQUEST = [
     ConditionalGetMiddleware,
     GZipMiddleware,
 ]
+
+
+# Documented by Django, in spite of their names.
+DOCUMENTED = {"_meta", "_base_manager", "_default_manager"}
+
+
+def test_other_modules_use_no_private_attributes_of_django():
+    caching = Path(private_apis.__file__).parents[1]
+    own = {path for path in caching.rglob("*.py") if path.parent.name != "private_apis"}
+    assert len(own) > 20
+    found = []
+    for path in own:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr not in DOCUMENTED and is_of_another(node):
+                found.append(f"{path.relative_to(caching)}: {ast.unparse(node)}")
+    assert found == []
+
+
+def is_of_another(node: ast.Attribute) -> bool:
+    """True for a private attribute of something else than the object itself."""
+    is_private = node.attr.startswith("_") and not node.attr.startswith("__")
+    return is_private and ast.unparse(node.value) not in ("self", "cls")
 
 
 @pytest.mark.django_db(transaction=True)
