@@ -8,13 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-from benchapp_overlay import bodies, websockets
+from benchapp_overlay import bodies, root_path, websockets
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings of a server differ from those of commands.
 os.environ["BENCHAPP_SERVER"] = "asgi"
 
-django = bodies.limited(get_asgi_application(), settings.BENCHAPP_MAX_BODY_MB)
+django = bodies.limited(root_path.without_root_path(get_asgi_application()), settings.BENCHAPP_MAX_BODY_MB)
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -160,8 +160,16 @@ def by_headers(context: Context) -> Iterator[OddClient]:
     known = {name.lower() for name in (*HEADERS, *ADDRESSES)} | BYPASSING
     old = OddClient("HTTP/1.0", version="1.0")
     yield OddClient("headers", headers=tuple(HEADERS.items()), version="1.0", like=(old,))
+    for name in prefix_headers(context):
+        yield OddClient(f"{name}: /forged", headers=((name, "/forged"),))
     for value in VALUES:
         yield from _with(value, headers=_names(context, "headers") - known)
+
+
+def prefix_headers(context: Context) -> list[str]:
+    """Headers from which a server of the deployment takes a prefix of all links; empty if a --target does not tell."""
+    servers = context.running.case.servers if context.running else ()
+    return [name for server in servers for name in server.prefix_headers]
 
 
 KINDS = (by_address, by_host, by_token, by_cookies, by_headers)

@@ -83,13 +83,15 @@ def reason_to_pass(request: HttpRequest) -> str:
 def reason_to_render(request: HttpRequest) -> str:
     """The reason why the response to a request that a cached page may serve cannot be stored; else empty.
 
-    A spelling of the host or a made-up port may appear in the page's addresses, and a view may read a body or a made-up
-    header of htmx.
+    A spelling of the host, a made-up port or a prefix may appear in the page's addresses, and a view may read a body or
+    a made-up header of htmx. Some servers take the prefix, SCRIPT_NAME, from a header of any client.
     """
     if request.method != "GET":
         return "method"
     if request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META:
         return "body"
+    if request.META.get("SCRIPT_NAME", "") != (settings.FORCE_SCRIPT_NAME or ""):
+        return "prefix"
     for name in HTMX_META:
         if name in request.META:
             return "request-header"

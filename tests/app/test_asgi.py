@@ -47,9 +47,32 @@ print(json.dumps([statuses, most, settings.DATABASES["default"]["CONN_MAX_AGE"]]
 """
 
 
-def run(**env: str) -> str:
+# The place that a redirect of each application leads to, for a client that names a prefix.
+PREFIXED = """
+import asyncio, os
+import httpx2
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
+from tests.app.asgi_site import application
+from config import urls
+
+urls.urlpatterns[:0] = [path("here", lambda request: HttpResponseRedirect(reverse("there"))),
+                        path("there", lambda request: HttpResponse(), name="there")]
+os.environ["OVERLAID_ASGI"] = "tests.app.asgi_site:plain"
+from benchapp_overlay.asgi import application as overlaid
+
+async def place(served):
+    transport = httpx2.ASGITransport(served, root_path="//elsewhere.test")
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return (await client.get("/here")).headers["location"]
+
+print(asyncio.run(place(application)), asyncio.run(place(overlaid)))
+"""
+
+
+def run(program: str = AT_ONCE, **env: str) -> str:
     env = {"PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:", "SECRET_KEY": "x" * 50, **env}
-    done = subprocess.run([sys.executable, "-c", AT_ONCE], cwd=paths.KIT, env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=paths.KIT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -60,6 +83,10 @@ def test_so_many_requests_at_a_time_and_no_persistent_connection():
 
 def test_a_single_thread_is_enough():
     assert run(BENCHAPP_ASGI_THREADS="1", BENCHAPP_CONN_MAX_AGE="60").endswith("1, 60]")
+
+
+def test_no_client_names_a_prefix_of_the_links():
+    assert run(PREFIXED) == "/there /there"
 
 
 async def reading(scope, receive, send):

@@ -110,6 +110,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
                  tries a stack of the same servers with another class, too
     keepalive    whether the server keeps a connection from the next outer server open between requests
     tls          whether its configuration can listen with TLS
+    prefix_headers  headers of any client from which the server takes SCRIPT_NAME, a prefix of all links; `verify`
+                    sends them
     upstream_modules  the server's names for protocols to the next inner server: { http = "proxy" }
 
     Program
@@ -168,6 +170,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     config: str = ""
     files: tuple[str, ...] = ()
     tls: bool = False
+    prefix_headers: tuple[str, ...] = ()
     interface: str = "wsgi"
     worker_class: tuple[str, ...] = ()
     modules: dict[str, list[str]] = {}

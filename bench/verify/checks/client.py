@@ -16,6 +16,7 @@ from bench.verify.checks.pages import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
 from bench.verify.expect import status, status_in
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
+from bench.verify.odd_clients import prefix_headers
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
@@ -56,6 +57,7 @@ def forged_headers(context: Context) -> dict[str, str]:
         **dict.fromkeys(("X-Forwarded-Host", "X-Forwarded-Server"), FOREIGN),
         **dict.fromkeys(("X-Forwarded-For", "X-Real-IP", "FrontAddress"), address),
         **dict.fromkeys(("X-Forwarded-Prefix", "Script-Name", "X-Script-Name"), "/forged"),
+        **dict.fromkeys(prefix_headers(context), "/forged"),
         **dict.fromkeys(("Path-Info", "X-Original-URL", "X-Rewrite-URL"), "/forged/"),
         **dict.fromkeys(("X-Forwarded-Ssl", "Front-End-Https"), "on"),
         "X-Forwarded-Protocol": "ssl",

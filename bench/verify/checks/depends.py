@@ -75,7 +75,7 @@ def depends_cookies(context: Context) -> Iterator[Finding]:
 def depends_headers(context: Context) -> Iterator[Finding]:
     """A page that depends on a header, read in middleware or a view, is served to clients with the same header only."""
     shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
-    yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", *shows])
+    yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", "meta SCRIPT_NAME", *shows])
 
 
 def _refused_names(context: Context) -> Iterator[NotTried]:

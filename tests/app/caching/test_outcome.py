@@ -23,6 +23,7 @@ REASONS = {
     "query": (rendering(), {"QUERY_STRING": "a=1"}),
     "body": (rendering(), {"headers": {"content-length": "1"}}),
     "port": (rendering(), {"headers": {"host": "testserver:1"}}),
+    "prefix": (rendering(), {"SCRIPT_NAME": "/elsewhere"}),
     "status": (lambda request: HttpResponse("x", HTML, status=404), {}),
     "streaming": (lambda request: StreamingHttpResponse([b"x"], content_type=HTML), {}),
     "content-type": (rendering({"Content-Type": "application/json"}), {}),

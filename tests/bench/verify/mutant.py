@@ -173,7 +173,7 @@ class FakeRunning:
         self.logs = mutant.folder / "logs"
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")
         self.case = SimpleNamespace(
-            servers=(SimpleNamespace(name="app"),),
+            servers=(SimpleNamespace(name="app", prefix_headers=("X-Root-Path",)),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,
             settings={"cache_seconds": 60, "max_body_mb": 1, "server_names": "127.0.0.1 localhost"},

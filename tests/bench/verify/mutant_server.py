@@ -135,6 +135,7 @@ class SiteHandler(BaseHTTPRequestHandler):
             "RAW_URI": asked.path,
             "REQUEST_URI": asked.path,
             "QUERY_STRING": asked.query,
+            "SCRIPT_NAME": asked.header("x-root-path") if "believes-prefix" in self.mutant.wrong else "",
             "CONTENT_TYPE": asked.header("content-type"),
             "CONTENT_LENGTH": str(len(asked.body)),
             "SERVER_NAME": host,
