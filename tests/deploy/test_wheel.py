@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bench import paths, programs
 from tests.skips import needs
@@ -192,6 +193,63 @@ def test_without_a_project_the_kits_own_site_is_served_and_measured(caller):
     caller.run("run", "--stack", "gunicorn", "--layer", "none", "--layer", "page-cache", *SHORT, cwd=folder)
     assert list((folder / "results").iterdir())
     assert files_of(caller.package) == before
+
+
+SLOWER = """
+import time
+
+from django.http import HttpResponse
+from django.urls import path
+
+
+def home(request):
+    time.sleep({seconds})
+    return HttpResponse("<html><body>Home</body></html>")
+
+
+urlpatterns = [path("", home)]
+"""
+
+
+def test_the_action_fails_for_a_commit_that_is_slower_and_writes_a_summary(caller):
+    folder = caller.folder / "runner"
+    shutil.copytree(caller.project, folder / "mysite", ignore=shutil.ignore_patterns("results", "rendered"))
+    # The machine is busy with other tests.
+    tool = folder / "benchapp" / "bin" / "benchapp"
+    tool.parent.mkdir(parents=True)
+    guards = " ".join(SHORT[SHORT.index("--guard") :])
+    tool.write_text(f'#!/bin/sh\ntest "$1" != run || set -- "$@" {guards}\nexec {caller.tool}/bin/benchapp "$@"\n')
+    tool.chmod(0o755)
+    git = ["git", "-c", "user.name=tests", "-c", "user.email=tests@example.org"]
+    (folder / "mysite" / ".gitignore").write_text(".venv/\n")
+    subprocess.run([*git, "init", "--quiet"], cwd=folder / "mysite", check=True)
+    for seconds in (0, 0.05):
+        (folder / "mysite" / "mysite" / "urls.py").write_text(SLOWER.format(seconds=seconds))
+        subprocess.run([*git, "add", "."], cwd=folder / "mysite", check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message=Change"], cwd=folder / "mysite", check=True)
+
+    action = yaml.safe_load((paths.KIT / "action.yml").read_text("utf-8"))
+    inputs = {name: of.get("default") for name, of in action["inputs"].items()}
+    inputs |= {"base": "HEAD~1", "project": str(folder / "mysite"), "max-time": "20s"}
+    step = action["runs"]["steps"][-1]
+    environment = {
+        **caller.environment,
+        "RUNNER_TEMP": str(folder),
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+        "HOME": str(folder),
+    }
+    for name, value in step["env"].items():
+        environment[name] = inputs[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) \}\}", value)[1]]
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+        cwd=inputs["project"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "slower" in (folder / "summary.md").read_text()
 
 
 def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_user(wheel):
