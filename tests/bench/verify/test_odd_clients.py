@@ -12,7 +12,9 @@ from bench.verify.wire import Target
 
 PAGE = Expected(200, "text/html", "", reads={"headers": ["X-Tenant"], "cookies": ["shop"]})
 SITE = SimpleNamespace(session_cookie="sessionid", token_cookie="csrftoken", has_database=True, pages={"/": PAGE})
-RUNNING = SimpleNamespace(case=SimpleNamespace(settings={"server_names": "127.0.0.1 a.example *.b.example"}))
+SERVERS = (SimpleNamespace(prefix_headers=("X-Root-Path",)),)
+NAMES = {"server_names": "127.0.0.1 a.example *.b.example"}
+RUNNING = SimpleNamespace(case=SimpleNamespace(settings=NAMES, servers=SERVERS))
 
 
 def test_merged_clients_differ_in_all_that_the_others_do_and_are_as_few_as_those_of_a_kind():
