@@ -490,7 +490,7 @@ def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
     found = UnderTest(project, var, str(project.folder), base=base)
     if not found.facts.application:
         why = f"no application can be imported: {found.facts.application_problem}; correct it, or"
-        why = why if found.facts.application_problem else "no application;"
+        why = why if found.facts.application_problem else "no application; write a wsgi.py, or"
         raise BenchError(f'{project.folder}: {why} name one: wsgi = "mysite.wsgi:application" in {FILE}')
     found.begin_at(found.facts.start)
     if not found.overlaid:

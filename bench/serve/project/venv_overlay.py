@@ -131,7 +131,7 @@ def environment(python: Path, folder: Path) -> VenvOverlay:
         venv, note = place(folder), folder / "environment.json"
         commands = sorted(path.name for path in (servers / "bin").iterdir())
         # A tool of pipx or uv may be in another folder after an upgrade.
-        there = msgspec.json.encode([found, str(servers), commands, str(paths.KIT)])
+        there = msgspec.json.encode([found, str(servers), commands, str(paths.KIT), _WITHOUT_CLONES])
         if not note.is_file() or note.read_bytes() != there:
             shutil.rmtree(venv, ignore_errors=True)
             _make(venv, found, python, servers)

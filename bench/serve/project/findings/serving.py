@@ -69,7 +69,7 @@ def unreadable_files(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "no-application",
     ERROR,
-    f'name one: wsgi = "mysite.wsgi:application" in [tool.benchapp] of {FILE}',
+    f'write a wsgi.py, as `django-admin startproject` does, and name it: wsgi = "mysite.wsgi:application" in {FILE}',
     link=f"{DOCS}/howto/deployment/wsgi/",
 )
 def no_application(examination: Examination) -> Iterator[Occurrence]:
