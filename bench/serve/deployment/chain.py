@@ -8,16 +8,17 @@ import signal
 import socket
 import subprocess
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bench.serve.catalog.server import Action, Server
 from bench.serve.deployment import render, takeover
 from bench.serve.deployment.launch import Launcher
 from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.program import Program, at, programs
 from bench.serve.machine import supervise
 from bench.serve.machine.supervise import Address, Process
-from bench.serve.project import background, run_command
+from bench.serve.project import run_command
 
 # Longer than all workers of a large project take on a busy machine, each of which imports it.
 READY_TIMEOUT_S = 120
@@ -45,22 +46,22 @@ class Chain:
         self.sidecars: list[Process] = []
         self.launcher = launcher
         self._case = placed.case
-        self._listeners = listeners(placed)
+        self._programs = {program.name: program for program in programs(placed)}
         # The sockets that are inherited, and how often other processes have taken an instance's place, by its name.
         self._held: dict[str, socket.socket] = {}
-        self._turns = dict.fromkeys(self._listeners, 0)
+        self._turns = dict.fromkeys(self._programs, 0)
 
     @property
     def processes(self) -> list[Process]:
         return [*self.sidecars, *self.servers]
 
     def start(self) -> None:
-        """Start everything and wait for a healthy answer; raises DeploymentError when a server does not come up."""
+        """Start everything and wait for a healthy response; raises DeploymentError when a server does not come up."""
         self._start_sidecars()
         for server in self._case.servers:
             self._start_server(server)
         with run_command.announced(f"{self._case.name} to answer", READY_TIMEOUT_S):
-            supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+            self._wait_healthy()
 
     def stop(self) -> None:
         """Stop everything."""
@@ -74,10 +75,7 @@ class Chain:
 
     def entries(self) -> int:
         """The number of entries in the caches of the servers; raises ValueError when one cannot be asked."""
-        return sum(_entries_of(server, self._context(server)) for server in self._case.servers if server.entries)
-
-    def _context(self, server: Server) -> dict[str, Any]:
-        return render.context_of(server, self.placed)
+        return sum(_entries_of(server, self.placed) for server in self._case.servers if server.entries)
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
         """Have the servers take over their files, and the application server the site's code; wait until they have.
@@ -90,10 +88,11 @@ class Chain:
         done = {}
         for server in (server for server in self._case.servers if only in ("", server.name)):
             files = render.server_files(server, self._case).keys() & set(changed)
-            way = _way(server, self.placed, bool(files))
+            program = self._programs[server.name]
+            way = _way(program, server, bool(files))
             if way is None:
                 done[server.name] = "unchanged"
-            elif self._doubles(server):
+            elif program.site and takeover.is_possible(server, program.address or Address()):
                 done[server.name] = self._take_over(server)
             elif way:
                 done[server.name] = self._reload_server(server, way)
@@ -103,8 +102,11 @@ class Chain:
         self._finish_workers()
         supervise.stop(self.sidecars)
         self._start_sidecars()
-        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+        self._wait_healthy()
         return done
+
+    def _wait_healthy(self) -> None:
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def _reload_server(self, server: Server, way: Action) -> str:
         """Reload a server in this way, and wait until no process of it comes or goes any more; returns how."""
@@ -114,30 +116,25 @@ class Chain:
         supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
         return f"reloaded by {how}"
 
-    def _doubles(self, server: Server) -> bool:
-        """True for an application server with room for a second one on the same address."""
-        address = self.placed.wiring.listens[server.name][0]
-        return server is self._case.servers[0] and takeover.is_possible(server, address)
-
     def _take_over(self, server: Server) -> str:
         """Start new processes, then have the old ones finish their requests and end; returns the way in words.
 
         Nobody waits for the slowest request. The old processes stay if the new ones do not load the application.
         """
-        processes = 1 if server.instances else int(self._case.settings["processes"])
         for old in self._instances(server):
+            program = self._programs[old.name]
             self._turns[old.name] += 1
-            new = self._start_instance(old.name, beside=True)
+            new = self._start(program, beside=True)
             try:
-                takeover.wait_loaded(self._loaded(old.name), processes, new.died, READY_TIMEOUT_S)
-                self._wait_accepting(server, new)
+                takeover.wait_loaded(self._loaded(old.name), program.loaded, new.died, READY_TIMEOUT_S)
+                self._wait_accepting(new)
             except BaseException:
                 self._turns[old.name] -= 1
                 supervise.stop([new])
                 raise
             self.servers[self.servers.index(old)] = new
             try:
-                supervise.finish(old, server.graceful, float(self._case.settings["stop_timeout_s"]))
+                supervise.finish(old, program.stop, program.stop_s)
             finally:
                 supervise.stop([old])
         return "replaced by new processes"
@@ -148,7 +145,8 @@ class Chain:
     def ask_application(self) -> bool:
         """Have the application server take over the site's code, without waiting; False when it cannot."""
         server = self._case.servers[0]
-        return bool(server.reload.application and self._ask(server, server.reload.application))
+        way = self._programs[server.name].renew
+        return bool(way and self._ask(server, way))
 
     def _ask(self, server: Server, way: Action) -> str:
         """Ask all instances of a server to reload in one way; returns how."""
@@ -156,102 +154,90 @@ class Chain:
             for process in self._instances(server):
                 process.popen.send_signal(getattr(signal, f"SIG{way}"))
             return f"SIG{way}"
-        argv = render.argv(way, self._context(server), f"{server.name} reload")
-        self.launcher.run(f"{server.name}-reload", argv)
-        return Path(argv[0]).name
+        self.launcher.run(f"{server.name}-reload", list(way))
+        return Path(way[0]).name
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
         self._restart_server(next(server for server in self._case.servers if server.name == name))
-        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+        self._wait_healthy()
 
     def _restart_server(self, server: Server) -> None:
         """Restart a server, one instance after another, each when it has finished its requests, as systemd does."""
         for process in self._instances(server):
-            supervise.finish(process, server.graceful, float(self._case.settings["stop_timeout_s"]))
+            program = self._programs[process.name]
+            supervise.finish(process, program.stop, program.stop_s)
             supervise.stop([process])
-            self._wait_accepting(server, self._replace(process.name))
+            self._wait_accepting(self._replace(self.servers, process.name))
 
     def start_again(self, name: str) -> None:
         """Start a server or sidecar that has ended, without waiting until it serves.
 
         Raises DeploymentError when its program cannot be executed.
         """
-        for place, process in enumerate(self.sidecars):
-            if process.name == name:
-                self.sidecars[place] = self._start_sidecar(name)
-                return
-        self._replace(name)
+        beside = name in [process.name for process in self.sidecars]
+        self._replace(self.sidecars if beside else self.servers, name)
 
     def _instances(self, server: Server) -> list[Process]:
-        return [process for process in self.servers if self._listeners[process.name][0] == server]
+        """The running instances of a server."""
+        return [process for process in self.servers if self._programs[process.name].server == server]
 
     def _finish_workers(self) -> None:
         """Have each of the project's workers finish its job and end."""
-        workers = background.here(self._case.project) if self._case.workers else {}
         for process in self.sidecars:
-            if process.name in workers and process.popen.poll() is None:
-                supervise.finish(process, "TERM", float(self._case.settings["worker_stop_timeout_s"]))
+            program = self._programs[process.name]
+            if program.worker and process.popen.poll() is None:
+                supervise.finish(process, program.stop, program.stop_s)
 
     def _start_sidecars(self) -> None:
-        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self.placed))
-
-    def _start_sidecar(self, name: str) -> Process:
-        argv = render.sidecars(self.placed)[name]
-        return self.launcher.start(
-            name, argv, self._case.project.environment(self.env), cwd=Path(self.placed.places.project)
-        )
+        self.sidecars.clear()
+        for program in self._programs.values():
+            if not program.server and not program.service:
+                self.sidecars.append(self._start(program))
 
     def _start_server(self, server: Server) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
-        for name, (of, _) in self._listeners.items():
-            if of == server:
-                self.servers.append(self._start_instance(name))
+        for program in self._programs.values():
+            if program.server == server:
+                self.servers.append(self._start(program))
         for process in self._instances(server):
-            self._wait_accepting(server, process)
+            self._wait_accepting(process)
 
-    def _wait_accepting(self, server: Server, process: Process) -> None:
-        address = self._listeners[process.name][1]
-        own = self._own_address(server, process.name)
-        supervise.wait_accepting(process, own, READY_TIMEOUT_S)
-        takeover.lead(address, own)
+    def _wait_accepting(self, process: Process) -> None:
+        program = self._programs[process.name]
+        own = self._own(program)
+        if program.address and own.address:
+            supervise.wait_accepting(process, own.address, READY_TIMEOUT_S)
+            takeover.lead(program.address, own.address)
 
-    def _replace(self, name: str) -> Process:
-        """Start an instance that has ended, in its place."""
-        place = [process.name for process in self.servers].index(name)
-        self.servers[place] = self._start_instance(name)
-        return self.servers[place]
+    def _replace(self, running: list[Process], name: str) -> Process:
+        """Start a program that has ended, in its place among those that run."""
+        place = [process.name for process in running].index(name)
+        running[place] = self._start(self._programs[name])
+        return running[place]
 
-    def _start_instance(self, name: str, beside: bool = False) -> Process:
-        """Start an instance; `beside` another one, each process notes the loaded application in a file."""
-        server, _ = self._listeners[name]
-        context = self._context(server)
-        application = server == self._case.servers[0]
-        # Only the application server learns the site's environment.
-        env = self._case.project.environment(self.env) if application else self.launcher.clean_env
-        env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
+    def _start(self, program: Program, *, beside: bool = False) -> Process:
+        """Start a program; `beside` another one, each process notes the loaded application in a file."""
+        # Only the site's processes learn its environment.
+        env = self._case.project.environment(self.env) if program.site else self.launcher.clean_env
         if beside:
-            env[takeover.LOADED] = str(self._empty_loaded(name))
-        address = self._own_address(server, name)
-        argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-        project = Path(self.placed.places.project)
-        if not application:
-            address.clear()
-            return self.launcher.start(name, argv, env, cwd=project)
-        argv += takeover.words(server, self._turns[name])
-        if not server.inherits:
-            address.clear()
-            return self.launcher.start(name, argv, env, cwd=project)
-        return self.launcher.start(
-            name, [*takeover.INHERITING, *argv], env, cwd=project, stdin=self._hold(name, address).fileno()
-        )
+            env[takeover.LOADED] = str(self._empty_loaded(program.name))
+        started, project = self._own(program), Path(self.placed.places.project)
+        if program.site and program.server and program.server.inherits and started.address:
+            held = self._hold(program.name, started.address)
+            started = replace(started, argv=[*takeover.INHERITING, *started.argv])
+            return self.launcher.start(started, env, cwd=project, stdin=held.fileno())
+        if started.address:
+            started.address.clear()
+        return self.launcher.start(started, env, cwd=project)
 
-    def _own_address(self, server: Server, name: str) -> Address:
-        """The address of one process of an instance."""
-        address = self._listeners[name][1]
-        if server != self._case.servers[0]:
-            return address
-        return takeover.own_address(server, address, self._turns[name])
+    def _own(self, program: Program) -> Program:
+        """The program at the address of this turn, with the words of this turn: two may serve beside each other."""
+        if not program.site or program.server is None or program.address is None:
+            return program
+        turn = self._turns[program.name]
+        own = at(program, takeover.own_address(program.server, program.address, turn), self.placed)
+        return replace(own, argv=[*own.argv, *takeover.words(program.server, turn)])
 
     def _hold(self, name: str, address: Address) -> socket.socket:
         """The socket that an instance inherits; connections wait there for the next process."""
@@ -268,29 +254,19 @@ class Chain:
         return folder
 
 
-def _way(server: Server, placed: Placed, changed: bool) -> Action | None:
+def _way(program: Program, server: Server, changed: bool) -> Action | None:
     """The way to apply changed files and code to a server: empty for a restart, None if nothing changed."""
     # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
-    certificate = server is placed.front and placed.ends_tls
-    again = certificate or not server.reload.loses
-    if changed or (again and server.reload.configuration):
-        return server.reload.configuration
-    return server.reload.application if server is placed.case.servers[0] else None
+    again = program.ends_tls or not server.reload.loses
+    if changed or (again and program.reload):
+        return program.reload
+    return program.renew
 
 
-def _entries_of(server: Server, context: dict[str, Any]) -> int:
-    argv = render.argv(server.entries, context, f"{server.name} entries")
+def _entries_of(server: Server, placed: Placed) -> int:
+    argv = render.argv(server.entries, render.context_of(server, placed), f"{server.name} entries")
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     found = re.search(r"\s(\d+)\s", done.stdout)
     if not found:
         raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
     return int(found[1])
-
-
-def listeners(placed: Placed) -> dict[str, tuple[Server, Address]]:
-    """The server and the address of every instance, by its name, the innermost server's first."""
-    return {
-        render.instance_name(server.name, number): (server, address)
-        for server in placed.case.servers
-        for number, address in enumerate(placed.wiring.listens[server.name], 1)
-    }

@@ -14,7 +14,7 @@ from bench import paths
 from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.catalog.server import Server
-from bench.serve.deployment import render
+from bench.serve.deployment import program, render
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import NO_DATABASE
 from bench.serve.deployment.layout import Layout
@@ -22,8 +22,8 @@ from bench.serve.deployment.placed import Placed
 from bench.serve.machine import ports
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
+from bench.serve.project.run_command import IMPORT_TIMEOUT_S
 
-TIMEOUT_S = 30
 # How many of the last lines of a server's output are shown; they hold the reason.
 MAX_LINES = 12
 
@@ -70,13 +70,11 @@ def problem(composed: Case, server: Server, folder: Path) -> str:
     placed = Placed(composed, layout.places(composed.project, who, ports.free_port())).wired(ports.free_port)
     render.write_files(placed, layout.conf)
     who.give_tree(folder)
-    context = render.context_of(server, placed)
-    argv = render.argv(server.check, context, f"{server.name} check")
+    first, *_ = program.of_server(server, placed)
     # Some import the application, whose packages may read its settings.
-    env = composed.project.environment(
-        commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
-    )
-    return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, placed.places.conf)
+    site = commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
+    env = {**composed.project.environment(site), **first.env}
+    return _with_templates(run_check([*who.prefix, *first.check], env, server), server, composed, placed.places.conf)
 
 
 def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> str:
@@ -96,11 +94,11 @@ def run_check(argv: list[str], env: dict[str, str], server: Server) -> str:
             cwd=paths.KIT,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=IMPORT_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return f"{' '.join(argv)} did not end within {TIMEOUT_S} s"
+        return f"{' '.join(argv)} did not end within {IMPORT_TIMEOUT_S} s"
     output = (done.stdout + done.stderr).strip()
     warned = server.bad_output and re.search(server.bad_output, output)
     if done.returncode == server.good_status and not warned:

@@ -20,6 +20,7 @@ from bench.serve.deployment.chain import Chain
 from bench.serve.deployment.launch import Launcher
 from bench.serve.deployment.layout import Layout, directories
 from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.program import site_env
 from bench.serve.deployment.release import Releases
 from bench.serve.deployment.services import Services
 from bench.serve.deployment.tls import make_certificate
@@ -247,7 +248,7 @@ def _brought_up(
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
         broken = health.require(project, url, given, launcher.identity)
     begun = time.monotonic()
-    env = _site_env(placed, layout, services, url, marked=releases is not None)
+    env = _site_env(placed, layout, url, marked=releases is not None)
     placed = placed.wired(ports.free_port)
     render.write_files(placed, layout.conf)
     chain = Chain(placed, launcher, env)
@@ -276,13 +277,12 @@ def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) 
         yield url
 
 
-def _site_env(placed: Placed, layout: Layout, services: Services, url: str, *, marked: bool) -> dict[str, str]:
+def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict[str, str]:
     """The environment of the application server; `marked` has pages say which release rendered them."""
     return {
         **commands.site_environment(placed.case.project, url, layout.sockets),
         "BENCHAPP_STATIC_ROOT": placed.places.static_root,
-        **services.env,
-        **render.site_env(placed),
+        **site_env(placed),
         **(release.MARKED if marked else {}),
         **placed.case.given_env,
     }
@@ -320,7 +320,7 @@ def _start_services(services: Services, case: Case, shares: Services | None) -> 
             services.start(catalog.read().services[chosen.service], anew=not filled)
     for service in case.services:
         services.start(service)
-    return services.env.get("DATABASE_URL", chosen.url)
+    return services.database_url
 
 
 @contextmanager

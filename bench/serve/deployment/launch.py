@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench.errors import DeploymentError
+from bench.serve.deployment.program import OPEN_FILES, Program
 from bench.serve.machine import supervise
 from bench.serve.machine.cgroups import Group
 from bench.serve.machine.identity import Identity
@@ -36,15 +39,26 @@ class Launcher:
         return commands.clean_environment(self.home)
 
     @property
-    def _inside(self) -> Identity:
-        if self.group is None:
-            return self.identity
-        return replace(self.identity, prefix=(*self.group.join, *self.identity.prefix))
+    def _limited(self) -> Identity:
+        """The user, with the limits of a unit: the control group of the size, and the number of open files."""
+        group = self.group.join if self.group else ()
+        return replace(self.identity, prefix=(*group, *_open_files(), *self.identity.prefix))
 
-    def start(self, name: str, argv: list[str], env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
-        """The program, started; raises DeploymentError when it cannot be executed. `how` is for `supervise.start`."""
-        log, identity = self.logs / f"{name}.log", self._inside
-        process = supervise.start(name, argv, env=env, cwd=cwd or self.home, log=log, identity=identity, **how)
+    def start(self, program: Program, env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
+        """The program, started; raises DeploymentError when it cannot be executed.
+
+        env  what every program or the site has; its own variables win
+        how  for `supervise.start`
+        """
+        process = supervise.start(
+            program.name,
+            program.argv,
+            env={**env, **program.env},
+            cwd=cwd or self.home,
+            log=self.logs / f"{program.name}.log",
+            identity=self._limited,
+            **how,
+        )
         self.register.add(process.pid)
         return process
 
@@ -62,3 +76,13 @@ class Launcher:
             )
         if done.returncode != 0:
             raise DeploymentError(f"{name}: {Path(argv[0]).name} failed: {supervise.last_line(log)}", log)
+
+
+def _open_files() -> tuple[str, ...]:
+    """The beginning of a command with as many open files as a unit has, or as many as this process may give it."""
+    prlimit = shutil.which("prlimit")
+    if prlimit is None:
+        return ()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
+    return (prlimit, f"--nofile={files}", "--")

@@ -26,6 +26,7 @@ class HostPaths:
     inner_port  where the first inner server listens that cannot do so on a socket; the others have the next ports
     metrics_bind  the loopback address of the servers' figures, with the port that is usual for each
     shared   services and doors of servers that other hosts reach, by name: their addresses
+    here     it is this machine, whose programs are looked for; else a host, where Debian puts them
     private  each server has a directory below `run` that no other user writes into, for its own files
     """
 
@@ -51,11 +52,12 @@ class HostPaths:
     metrics_bind: str = LOOPBACK
     shared: Mapping[str, Address] = field(default_factory=dict)
     private: bool = False
+    here: bool = False
 
     @property
     def names(self) -> dict[str, Any]:
         """The places as templates name them, with the interpreter of `venv`."""
-        named = {name: value for name, value in vars(self).items() if name not in ("shared", "private")}
+        named = {name: value for name, value in vars(self).items() if name not in ("shared", "private", "here")}
         return {**named, "python": f"{self.venv}/bin/python"}
 
     def run_of(self, server: str) -> str:
@@ -135,6 +137,7 @@ class Layout:
             tls_group=str(identity.gid),
             bind=LOOPBACK,
             port=port,
+            here=True,
         )
 
 

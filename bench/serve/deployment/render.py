@@ -20,14 +20,15 @@ from urllib.parse import quote
 import jinja2
 from jinja2 import meta
 
+from bench import programs
 from bench.errors import BenchError
 from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import SERVERS, TEMPLATE, Server, source
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.placed import Placed
 from bench.serve.machine.supervise import Address
-from bench.serve.project import background, opened
+from bench.serve.project import opened
 
 # Between the names of the templates that lie over each other, the uppermost first: no path has it.
 OVER = "\n"
@@ -218,21 +219,28 @@ def _template_texts(server: Server, case: Case) -> list[str]:
     return [path.read_text("utf-8") for path in found if path.suffix == TEMPLATE]
 
 
-def service_context(service: Service, programs: dict[str, str], placed: Placed, data: Path) -> dict[str, Any]:
+def service_context(service: Service, placed: Placed) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
-    places = placed.places
-    address = places.address(service.name, service.name)
-    if service.socket:
-        address = Address(path=f"{places.run}/{service.socket}")
+    places, address = placed.places, service_address(service, placed.places)
+    found = {key: f"{service.directory}/{name}" for key, name in service.programs.items()}
+    if places.here:
+        found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
     return {
         **site_context(placed),
-        "programs": programs,
-        "data": str(data),
-        "run_in_url": quote(str(places.run)),
+        "programs": found,
+        "data": f"{places.data}/{service.name}/data",
+        "run_in_url": quote(places.run),
         "socket": address.endpoint,
         "host": address.host,
         "folder": str(service.folder),
     }
+
+
+def service_address(service: Service, places: HostPaths) -> Address:
+    """Where a service takes connections."""
+    if service.socket:
+        return Address(path=f"{places.run}/{service.socket}")
+    return places.address(service.name, service.name)
 
 
 def write_service_files(service: Service, context: dict[str, Any], folder: Path) -> list[Path]:
@@ -261,15 +269,6 @@ def site_env(placed: Placed) -> dict[str, str]:
     return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
 
 
-def sidecars(placed: Placed) -> dict[str, list[str]]:
-    """The commands of programs next to the servers, by name: sidecars of layers, and the project's workers if the
-    case has them."""
-    case, context = placed.case, site_context(placed)
-    where = f"{case.layer_name} sidecar"
-    of_layers = {name: argv(words, context, where) for name, words in case.sidecars.items()}
-    return of_layers | (background.here(case.project) if case.workers else {})
-
-
-def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:
+def argv(items: Iterable[str], context: dict[str, Any], where: str) -> list[str]:
     """A command's words, each a template."""
     return [text(item, context, where) for item in items]

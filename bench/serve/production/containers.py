@@ -16,11 +16,10 @@ from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.placed import Placed
-from bench.serve.deployment.render import instance_name
+from bench.serve.deployment.program import Program, programs
 from bench.serve.machine.supervise import Address
 from bench.serve.production import image, lock, one_host, project_files, templates, units
 from bench.serve.production.split import only_on_one_host
-from bench.serve.production.units import Unit
 from bench.serve.project import background, opened
 
 # The files below deploy/production/containers, of the image and of each form, by the names that they get.
@@ -61,10 +60,7 @@ Words = list[str]
 class Container:
     """A server's instance, a layer's sidecar or a service, as the templates read it.
 
-    unit         what it is on a host; it opens its socket itself
-    wait_s       how long it may take to finish
-    certificate  whether it reads that
-    after        the containers that must be well before it starts
+    program      what it runs, as on a host, where systemd may hold its socket
     reload       what has it read a new certificate: words after `docker compose`
     started      exits with 0 when it has started; empty: nothing can be asked
     alive        exits with 0 while it is there, busy or not
@@ -74,10 +70,7 @@ class Container:
     memory_mb    how much memory it is given at the least
     """
 
-    unit: Unit
-    wait_s: int
-    certificate: bool = False
-    after: tuple[str, ...] = ()
+    program: Program
     reload: str = ""
     started: Words | None = None
     alive: Words | None = None
@@ -88,27 +81,32 @@ class Container:
 
     @property
     def name(self) -> str:
-        return self.unit.name.removeprefix("benchapp-")
+        return self.program.name
+
+    @property
+    def stop_signal(self) -> str:
+        """The signal on which it finishes the requests under way."""
+        return f"SIG{self.program.stop}"
 
     @property
     def command(self) -> Words:
         """The container's command. It removes a stale socket file, because some servers do not start on one."""
-        if not self.unit.socket_file:
-            return shlex.split(self.unit.start)
-        return ["/bin/sh", "-c", f"rm -f {self.unit.socket_file} && exec {self.unit.start}"]
+        if not self.program.socket_file:
+            return self.program.argv
+        return ["/bin/sh", "-c", f"rm -f {self.program.socket_file} && exec {shlex.join(self.program.argv)}"]
 
     @property
     def leaves(self) -> Words:
         """The pre-stop command of a pod: it sends a signal other than SIGTERM and waits for the end."""
         steps = [f"sleep {DRAIN_S}"] if self.ready else []
-        if self.unit.stop_signal != "SIGTERM":
-            steps += [f"kill -{self.unit.stop_signal.removeprefix('SIG')} 1", f"sleep {self.wait_s}"]
+        if self.program.stop != "TERM":
+            steps += [f"kill -{self.program.stop} 1", f"sleep {self.program.stop_s}"]
         return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
 
     @property
     def variables(self) -> list[dict[str, str]]:
         """Its own environment, beside the site's, as a cluster's manifests have it."""
-        return [{"name": name, "value": value} for name, value in self.unit.env.items()]
+        return [{"name": name, "value": value} for name, value in self.program.env.items()]
 
 
 def write(case: Case, target: Path, form: str) -> list[Path]:
@@ -163,10 +161,9 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
 
     read  the text of all files that the servers read
     """
-    case, found = placed.case, units.units(placed)
-    host = one_host.host_context(placed, found)
-    containers = _containers(placed, {unit.name: unit for unit in found})
-    in_pod = [container for container in containers if not container.unit.worker]
+    case, host = placed.case, one_host.host_context(placed, units.units(placed))
+    containers = _containers(placed)
+    in_pod = [container for container in containers if not container.program.worker]
     *inner, front = sorted(in_pod, key=lambda container: bool(container.ready))
     joined = placed.front.certificate
     certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
@@ -178,7 +175,7 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
         "cron_jobs": _cron_jobs(placed),
         "containers": containers,
         "inner": inner,
-        "workers": [container for container in containers if container.unit.worker],
+        "workers": [container for container in containers if container.program.worker],
         "front_container": front,
         # Others find each other by sockets, so that each has its network.
         "shared_network": _speak_tcp(placed),
@@ -228,44 +225,35 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
     return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
 
 
-def _containers(placed: Placed, found: dict[str, Unit]) -> list[Container]:
-    """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
-    containers, case = [], placed.case
-    wait_s = case.settings["stop_timeout_s"]
-    for service in case.services:
-        alive = _alive(Address(path=units.service_context(service, placed)["socket"]))
-        unit, memory_mb = found.pop(f"benchapp-{service.name}"), int(case.settings["cache_memory_mb"]) + SERVER_MB
-        containers.append(Container(unit, wait_s, started=alive, alive=alive, health=alive, memory_mb=memory_mb))
-    before = tuple(container.name for container in containers)
-    for server in case.servers:
-        chain = [
-            _of_server(server, found.pop(f"benchapp-{instance_name(server.name, number)}"), placed, address)
-            for number, address in enumerate(placed.wiring.listens[server.name], 1)
-        ]
-        containers += [replace(container, after=before) for container in chain]
-        before = tuple(container.name for container in chain)
-    for unit in found.values():
-        containers.append(Container(unit, case.settings["worker_stop_timeout_s"] if unit.worker else wait_s))
+def _containers(placed: Placed) -> list[Container]:
+    """The container of every program: services, then the chain from the inside out, then what runs beside it."""
+    containers = []
+    for program in programs(placed):
+        if program.server and program.address:
+            containers.append(_of_server(program.server, program, program.address, placed))
+        elif program.address:
+            alive, memory_mb = _alive(program.address), int(placed.case.settings["cache_memory_mb"]) + SERVER_MB
+            containers.append(Container(program, started=alive, alive=alive, health=alive, memory_mb=memory_mb))
+        else:
+            containers.append(Container(program))
     return containers
 
 
-def _of_server(server: Server, unit: Unit, placed: Placed, address: Address) -> Container:
+def _of_server(server: Server, program: Program, address: Address, placed: Placed) -> Container:
     """An instance of a server, with its HTTP probes."""
     case, ends_tls, front = placed.case, placed.ends_tls, server is placed.front
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
-    application = server is case.servers[0] and server.speaks == "http"
+    application = program.site and server.speaks == "http"
     # Health checks are answered whatever their host, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
     ready_path = case.project.ready if plain and case.project.ready in opened.health_paths(case.project) else ""
     return Container(
-        unit,
-        case.settings["stop_timeout_s"],
-        certificate=front and ends_tls,
-        reload=_reload(server, unit),
+        program,
+        reload=_reload(program),
         started=_probe(address, url + case.project.health) if application else _alive(address),
         alive=_alive(address),
         ready_path=ready_path if front else "",
-        memory_mb=unit.loaded * PROCESS_MB if server is case.servers[0] else SERVER_MB,
+        memory_mb=program.loaded * PROCESS_MB if program.site else SERVER_MB,
         ready=_probe(address, url + case.project.ready) if front else None,
         health=_probe(address, url + case.project.health) if application or front else _alive(address),
     )
@@ -283,12 +271,11 @@ def _place(address: Address) -> str:
     return address.path or f"{LOOPBACK}:{address.port}"
 
 
-def _reload(server: Server, unit: Unit) -> str:
+def _reload(program: Program) -> str:
     """The words after `docker compose` that make a server reload its certificate."""
-    name = unit.name.removeprefix("benchapp-")
-    if isinstance(server.reload.configuration, str):
-        return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"
-    return f"exec {name} {unit.reload[-1]}"
+    if isinstance(program.reload, str):
+        return f"kill -s {program.reload} {program.name}" if program.reload else f"restart {program.name}"
+    return f"exec {program.name} {shlex.join(program.reload)}"
 
 
 def _ports(placed: Placed) -> list[dict[str, Any]]:

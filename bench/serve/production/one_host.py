@@ -24,6 +24,7 @@ from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths, Layout, fresh_directory
 from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.program import OPEN_FILES, server_user, site_env
 from bench.serve.machine import ports
 from bench.serve.production import limits_table, project_files, templates, units
 from bench.serve.production.units import Unit
@@ -121,7 +122,7 @@ def write_service_files(placed: Placed, target: Path) -> list[Path]:
     """The files that services read, each written into `target`."""
     written: list[Path] = []
     for service in placed.case.services:
-        written += render.write_service_files(service, units.service_context(service, placed), target)
+        written += render.write_service_files(service, render.service_context(service, placed), target)
     return written
 
 
@@ -170,7 +171,7 @@ def in_production(case: Case, bind: str, private: bool = True) -> Placed:
     bind     the address of a stack whose TLS another server ends
     private  whether servers have directories of their own below `run`: those of one user need none
     """
-    case, terminated = with_listener(case)
+    case, terminated = with_listener(replace(case, workers=True))
     places = replace(production_places(case.values), private=private)
     case = _with_host_programs(case, places)
     if terminated:
@@ -243,10 +244,11 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
         "stack": case.stack.name,
         "layer": case.layer_name,
         "size": case.size,
+        "open_files": OPEN_FILES,
         "units": found,
         # A server in front that terminates TLS and has no log.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
-        "workers": " ".join(unit.name for unit in found if unit.worker),
+        "workers": " ".join(unit.name for unit in found if unit.program.worker),
         "services": [f"{places.name}-{service.name}" for service in case.services],
         "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,
@@ -285,16 +287,16 @@ def _of_users(placed: Placed, found: list[Unit]) -> dict[str, Any]:
     private      the directory of each server that has a unit among those `found`, with its user
     """
     case, places, front = placed.case, placed.places, placed.front
-    user = units.server_user(front, placed)
+    user = server_user(front, placed)
     names = {unit.name for unit in found}
     servers = [server for server in case.servers if f"{places.name}-{server.name}" in names]
     reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
     return {
-        "users": list(dict.fromkeys(unit.user for unit in found)),
+        "users": list(dict.fromkeys(unit.program.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
-        "reader": units.server_user(case.stack.servers[-1], placed),
+        "reader": server_user(case.stack.servers[-1], placed),
         "front": {"unit": f"{places.name}-{front.name}", "certificate": front.certificate},
-        "private": [(places.run_of(server.name), units.server_user(server, placed)) for server in servers],
+        "private": [(places.run_of(server.name), server_user(server, placed)) for server in servers],
         "server_logs": (logs := units.logs(placed, found)),
         "rotated": [log for log in logs if not log.rotates],
     }
@@ -408,15 +410,9 @@ def _host_commands(placed: Placed) -> list[str]:
 def _site_env(placed: Placed) -> dict[str, str]:
     """The environment of the site on the host, without its secrets."""
     case = placed.case
-    of_services = {
-        key: render.text(text, units.service_context(service, placed), service.name)
-        for service in case.services
-        if not service.site
-        for key, text in service.env.items()
-    }
     # Each release collects its static files below itself, so that no variable names one place for all.
     django = {project_files.SETTINGS: case.project.project.settings}
-    env = project_files.environment({**of_services, **django, **render.site_env(placed)}, placed)
+    env = project_files.environment({**django, **site_env(placed)}, placed)
     env |= case.given_env
     # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
     # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=

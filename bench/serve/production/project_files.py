@@ -20,19 +20,18 @@ from bench.serve.catalog import compatibility
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
 from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.program import PACKAGES, PATH, with_path
 from bench.serve.production import lock
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
-# Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
-PACKAGES = "python"
 GIT_TIMEOUT_S = 10
+# Below the rendered directory: what to install for its servers.
 REQUIREMENTS = "requirements-servers.txt"
 # What the settings laid over a project import; the second if no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
 SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
-PATH = "PYTHONPATH"
 SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
 # Django's command that removes sessions that have ended, where it has them in the database.
@@ -193,15 +192,6 @@ def ends_sessions(project: UnderTest) -> bool:
     """True if the kit removes sessions that have ended: unless a job of the project does."""
     own = [job.command for job in project.description.jobs.values()]
     return SESSIONS in project.facts.commands and not any(SESSIONS in command for command in own)
-
-
-def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
-    """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
-    project = placed.case.project
-    if not project.overlaid:
-        return env
-    before = [path for path in (env.get(PATH), project.project.found.get(PATH)) if path]
-    return {**env, PATH: ":".join([*before, f"{placed.places.conf}/{PACKAGES}"])}
 
 
 def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:

@@ -122,7 +122,9 @@ class _Writing:
         found = units.units(seen, share)
         # All hosts have the same users.
         every = units.units(seen)
-        context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
+        context = self._context(share, seen, found) | {
+            "users": list(dict.fromkeys(unit.program.user for unit in every))
+        }
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
         files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
@@ -216,7 +218,7 @@ class _Writing:
             "units": [unit.name for unit in found],
             "sockets": [f"{unit.name}.socket" for unit in found if unit.socket],
             "timers": [job["unit"] for job in context["jobs"]],
-            "applications": [unit.name for unit in found if unit.site],
+            "applications": [unit.name for unit in found if unit.program.site],
             "stand_ins": [unit.name for unit in found if unit.has_stand_in],
             "reloads": [unit.name for unit in found if unit.reload],
             "firewall": bool(context["reached"]),

@@ -15,6 +15,7 @@ from bench.serve.catalog.manifest import Service, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed, Wiring
+from bench.serve.deployment.program import Program
 from bench.serve.machine.supervise import Address
 from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
 
@@ -40,6 +41,15 @@ class HostRole:
     def application(self) -> bool:
         """True if it has the site."""
         return WEB in self.host.groups
+
+    def runs(self, program: Program) -> bool:
+        """True if that program runs there."""
+        if program.server:
+            return program.server in self.servers
+        if program.service:
+            return program.service in self.services
+        single = program.worker is not None and program.worker.single
+        return self.application and (self.first or not single)
 
 
 @dataclass(frozen=True)

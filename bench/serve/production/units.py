@@ -7,21 +7,20 @@ import re
 import shlex
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import Server
 from bench.serve.deployment import render, takeover
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed
-from bench.serve.deployment.render import instance_name
+from bench.serve.deployment.program import Program, at, programs, server_user
 from bench.serve.machine.supervise import Address
-from bench.serve.production import project_files
 from bench.serve.production.split import HostRole
 from bench.serve.project import background
 
+# The turns of a unit and of its stand-in.
+FIRST, STAND_IN = 0, 1
 # Ports below need a capability.
 FIRST_FREE_PORT = 1024
 LOW_PORTS = "CAP_NET_BIND_SERVICE"
@@ -34,70 +33,47 @@ OTHER_LOG = re.compile(r"(\{\{ logs \}\}/[\w.-]+)")
 class Unit:
     """One systemd unit, as deploy/production/one-host/server.service reads it.
 
-    site          it is one of the site's processes, with its environment and secrets
+    program       what it runs, here and in containers as well
+    command       what systemd starts: so that it takes its socket from systemd or makes one of its own name
+    type          when systemd takes it as started: `notify`, when it says so, `forking`, when its first process has
+                  ended, or `exec`
     check         the configuration test of a server, or empty
-    good_status   the exit status of `check` for a good configuration
-    bad_output    a regular expression that finds a bad one in its output, or empty
     loads         a command line that imports the application, of its server only
     after         units that start before it and stop after it, or empty
     reload        command lines that reload it, none where it cannot
-    reconfigures  whether those have it read its own files again, not only the site's code
-    loses         why those can lose requests, or empty: they lose none
     executes      the signal on which it executes its program's file again, or empty
     pid_file      the file with the number of its main process, if that is another one then
     renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
                   or there is no other way
     replaced      how many of its processes that replaces, as a number, or empty: all but the main one
-    ends_tls      it reads the private key
     capability    what root can and it needs, too, or empty
-    type          when systemd takes it as started: `notify`, when it says so, `forking`, when its first process has
-                  ended, or `exec`
     socket        where systemd listens for it, as ListenStream= says it, or empty
     instance      the words with which curl asks it, where it is one of several that listen by themselves
-    socket_file   the socket file that it makes itself and leaves behind when it is killed, or empty
-    command       what systemd starts: `start`, so that it takes its socket from systemd or makes one of its own name
-    own_socket    the socket file that `command` makes, to which `socket_file` is a link, or empty
-    loaded        how many of its processes load the application
+    own_socket    the socket file that `command` makes, to which the socket file of its program is a link, or empty
     added         words added to `command` where it stands in for another
     has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
-    secrets       it gets the site's user, environment and secrets without being part of a release
     stands_in     the unit beside which this one serves while that restarts, or empty
-    worker        it runs a worker of the project, which finishes its job and ends before another release serves
     """
 
+    program: Program
     name: str
-    about: str
-    start: str
-    user: str
-    site: bool = False
+    command: str
+    type: str = "exec"
     check: str = ""
-    good_status: int = 0
-    bad_output: str = ""
     loads: str = ""
     after: str = ""
     reload: tuple[str, ...] = ()
-    reconfigures: bool = False
-    loses: str = ""
     executes: str = ""
     pid_file: str = ""
     renew: str = ""
     replaced: str = ""
-    stop_signal: str = "SIGTERM"
-    env: dict[str, str] = field(default_factory=dict)
-    ends_tls: bool = False
     capability: str = ""
-    type: str = "exec"
     socket: str = ""
     instance: str = ""
-    socket_file: str = ""
-    command: str = ""
     own_socket: str = ""
-    loaded: int = 0
     added: tuple[str, ...] = ()
     has_stand_in: bool = False
-    secrets: bool = False
     stands_in: str = ""
-    worker: bool = False
 
     @property
     def stand_in(self) -> Unit:
@@ -109,6 +85,11 @@ class Unit:
             return found
         own = self.own_socket.replace(self.name, name)
         return replace(found, command=self.command.replace(self.own_socket, own), own_socket=own)
+
+    @property
+    def stop_signal(self) -> str:
+        """The signal that stops it, as KillSignal= says it."""
+        return f"SIG{self.program.stop}"
 
     @property
     def stopped_by(self) -> str:
@@ -132,16 +113,15 @@ class Log:
 
 
 def units(placed: Placed, share: HostRole | None = None) -> list[Unit]:
-    """A unit for each instance of a server, each sidecar of a layer and each service: all, or those of a host."""
-    case = placed.case
-    servers, services = (share.servers, share.services) if share else (case.servers, case.services)
-    return [
-        *(unit for server in servers for unit in _of_server(server, placed)),
-        *(_of_sidecars(placed) if share is None or share.application else ()),
-        *(_of_workers(placed, share is None or share.first) if share is None or share.application else ()),
-        *(_of_service(service, placed) for service in services),
-        *(_of_exporter(server, placed) for server in with_metrics(servers, case) if _exporter(server)),
-    ]
+    """A unit for each program, and for each exporter of figures: all, or those of a host."""
+    found = []
+    for program in programs(placed):
+        if share is None or share.runs(program):
+            found.append(_of_server(program, program.server, placed) if program.server else _of_other(program, placed))
+    for server in with_metrics(share.servers if share else placed.case.servers, placed.case):
+        if server.metrics and server.metrics.start:
+            found.append(_of_exporter(server, server.metrics.start, placed))
+    return found
 
 
 def with_metrics(servers: Sequence[Server], case: Case) -> list[Server]:
@@ -149,25 +129,14 @@ def with_metrics(servers: Sequence[Server], case: Case) -> list[Server]:
     return [server for server in servers if server.metrics and case.settings["metrics"] == "on"]
 
 
-def _exporter(server: Server) -> tuple[str, ...]:
-    return server.metrics.start if server.metrics else ()
-
-
-def _of_exporter(server: Server, placed: Placed) -> Unit:
+def _of_exporter(server: Server, start: tuple[str, ...], placed: Placed) -> Unit:
     """The exporter of a server's figures, as the user of the server."""
     places = placed.places
     context = {**render.site_context(placed), "run": places.run_of(server.name)}
-    words = render.argv(_exporter(server), context, f"{server.name} metrics")
-    about = f"the figures of {server.name} for Prometheus"
-    name, after = f"{places.name}-{server.name}-metrics", f"{places.name}-{server.name}.service"
-    return Unit(name, about, " ".join(words), user=server_user(server, placed), after=after)
-
-
-def server_user(server: Server, placed: Placed) -> str:
-    """Who a server runs as: the application as its own user, web servers as another; one where a layer needs that."""
-    case = placed.case
-    application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
-    return placed.places.user if application else placed.places.web_user
+    words = render.argv(start, context, f"{server.name} metrics")
+    about, stop_s = f"the figures of {server.name} for Prometheus", placed.case.settings["stop_timeout_s"]
+    program = Program(f"{server.name}-metrics", about, words, server_user(server, placed), "TERM", stop_s)
+    return replace(_of_other(program, placed), after=f"{places.name}-{server.name}.service")
 
 
 def logs(placed: Placed, found: Sequence[Unit]) -> list[Log]:
@@ -199,10 +168,46 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
     return tuple(found)
 
 
-def service_context(service: Service, placed: Placed) -> dict[str, Any]:
-    """The names that the templates of a service can use on the host."""
-    found = {key: f"{service.directory}/{name}" for key, name in service.programs.items()}
-    return render.service_context(service, found, placed, Path(placed.places.store) / service.name)
+def _of_other(program: Program, placed: Placed) -> Unit:
+    """The unit of a program that is no server."""
+    return Unit(
+        program,
+        f"{placed.places.name}-{program.name}",
+        background.unit_words(program.argv),
+        type="notify" if program.notify else "exec",
+        reload=(f"kill -{program.reload} $MAINPID",) if program.reload else (),
+    )
+
+
+def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
+    """The unit of an instance of a server."""
+    places, context = placed.places, render.context_of(server, placed)
+    name = f"{places.name}-{program.name}"
+    own = f"{places.run}/{name}.sock" if program.site else ""
+    command, socket, own_socket = _listening(program, server, placed, own)
+    doubled = program.site and takeover.is_possible(server, program.address or Address())
+    several = len(placed.wiring.listens[server.name]) > 1
+    low_port = server is placed.front and _binds_low_port(placed)
+    return Unit(
+        program,
+        name,
+        command,
+        type=_type(program, server),
+        socket=socket,
+        own_socket=own_socket,
+        instance=_asked(program.address) if several and program.address and not server.inherits else "",
+        added=takeover.words(server, STAND_IN) if doubled and not server.inherits else (),
+        has_stand_in=doubled,
+        capability=LOW_PORTS if low_port else "",
+        check=shlex.join(program.check),
+        loads=_loads(server, context) if program.site else "",
+        after=" ".join(f"{places.name}-{other}.service" for other in program.after),
+        reload=tuple(_reload(program, server)),
+        executes=server.reload.executes,
+        pid_file=render.text(server.reload.pid_file, context, server.name),
+        renew=_renew(program, server, name) if program.site and not doubled else "",
+        replaced=str(placed.case.settings[server.reload.replaces]) if server.reload.replaces else "",
+    )
 
 
 def _asked(address: Address) -> str:
@@ -210,165 +215,51 @@ def _asked(address: Address) -> str:
     return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
 
 
-def _of_server(server: Server, placed: Placed) -> Iterator[Unit]:
-    case, places = placed.case, placed.places
-    chain = [item.name for item in case.servers]
-    index = chain.index(server.name)
-    application = index == 0
-    context = render.context_of(server, placed)
-    env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
-    listens = placed.wiring.listens[server.name]
-    for number, address in enumerate(listens, 1):
-        name = f"{places.name}-{instance_name(server.name, number)}"
-        listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
-        if server.reload.pid_file:
-            listening["command"] = _start(server, {**context, "foreground": False}, address)
-        doubled = application and takeover.is_possible(server, address)
-        yield Unit(
-            name,
-            server.about,
-            _start(server, context, address),
-            user=server_user(server, placed),
-            site=application,
-            type=_type(server),
-            instance=_asked(address) if len(listens) > 1 and not server.inherits else "",
-            **listening,
-            loaded=_loaded(server, case) if application else 0,
-            added=server.shares if isinstance(server.shares, tuple) else (),
-            has_stand_in=doubled,
-            ends_tls=server is placed.front and placed.ends_tls,
-            capability=LOW_PORTS if server is placed.front and _binds_low_port(placed) else "",
-            check=_check(server, context),
-            good_status=server.good_status,
-            bad_output=server.bad_output,
-            loads=_loads(server, context) if application else "",
-            after=_before(placed, index),
-            reload=tuple(_reload(server, application, context)),
-            reconfigures=bool(server.reload.configuration),
-            loses=server.reload.loses,
-            executes=server.reload.executes,
-            pid_file=render.text(server.reload.pid_file, context, server.name),
-            renew=_renew(server, name, context) if application and not doubled else "",
-            replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
-            stop_signal=f"SIG{server.graceful}",
-            env=project_files.with_path({**env, **_of_pool(placed)}, placed) if application else env,
-        )
+def _listening(program: Program, server: Server, placed: Placed, own: str) -> tuple[str, str, str]:
+    """What systemd starts for an instance, where systemd listens for it, and the socket file that it makes beside its
+    stand-in; the last two are empty without one.
 
-
-def _before(placed: Placed, index: int) -> str:
-    """The units that a server of the chain needs, from its start to the end of its last request."""
-    inner = [server.name for server in placed.case.servers[:index]]
-    names = inner[-1:] or [service.name for service in placed.case.services]
-    return " ".join(f"{placed.places.name}-{name}.service" for name in names)
-
-
-def _of_pool(placed: Placed) -> dict[str, str]:
-    """Variables for servers, but not for commands, of a service between application and database."""
-    return {
-        name: render.text(text, service_context(service, placed), service.name)
-        for service in placed.case.services
-        if service.site
-        for name, text in service.env.items()
-    }
-
-
-def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, Any]:
-    """Where an instance takes connections, as fields of its unit.
-
-    own  the socket file that it makes beside its stand-in, where it makes one itself
+    own  that socket file, of an instance that would make one itself
     """
+    address = program.address or Address()
     if server.inherits:
-        words = server.inherits if isinstance(server.inherits, tuple) else ()
-        command = " ".join([_start(server, context, address), *words])
-        return {"socket": address.endpoint, "command": command, "own_socket": ""}
-    if not address.path or not own:
-        return {"socket_file": address.path, "command": _start(server, context, address), "own_socket": ""}
-    command = _start(server, context, Address(path=own))
-    return {"socket_file": address.path, "command": command, "own_socket": own}
+        return background.unit_words([*program.argv, *takeover.words(server, FIRST)]), address.endpoint, ""
+    own_socket = own if address.path else ""
+    if own_socket:
+        address = Address(path=own_socket)
+    moved = at(program, address, placed, foreground=not server.reload.pid_file)
+    return background.unit_words(moved.argv), "", own_socket
 
 
-def _start(server: Server, context: dict[str, Any], address: Address) -> str:
-    words = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
-    return " ".join(f'"{word}"' if " " in word else word for word in words)
-
-
-def _type(server: Server) -> str:
+def _type(program: Program, server: Server) -> str:
     if server.reload.pid_file:
         return "forking"
-    return "notify" if server.notify else "exec"
-
-
-def _loaded(server: Server, case: Case) -> int:
-    """The number of processes of an instance that load the application."""
-    return 1 if server.instances else int(case.settings["processes"])
+    return "notify" if program.notify else "exec"
 
 
 def _binds_low_port(placed: Placed) -> bool:
-    names = placed.case.settings
-    return placed.places.port < FIRST_FREE_PORT or (
-        names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT
-    )
+    names, redirected_at = placed.case.settings, int(placed.case.settings["http_port"])
+    return placed.places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and redirected_at < FIRST_FREE_PORT)
 
 
 def _loads(server: Server, context: dict[str, Any]) -> str:
     return shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
 
 
-def _check(server: Server, context: dict[str, Any]) -> str:
-    return shlex.join(render.argv(server.check, context, f"{server.name} check"))
-
-
-def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
+def _reload(program: Program, server: Server) -> Iterator[str]:
     """The commands that reload a server's files, or only the site's code if the server cannot reload files."""
-    way = server.reload.configuration or (server.reload.application if application else "")
+    way = program.reload or program.renew or ""
     if not isinstance(way, str):
-        yield " ".join(render.argv(way, context, f"{server.name} reload"))
+        yield background.unit_words(way)
     elif way:
         # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
-        if server.check and not server.good_status:
-            yield _check(server, context)
+        if program.check and not server.good_status:
+            yield shlex.join(program.check)
         yield f"kill -{way} $MAINPID"
 
 
-def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
-    if server.reload.loses and not isinstance(server.reload.application, str):
+def _renew(program: Program, server: Server, name: str) -> str:
+    if server.reload.loses and program.renew and not isinstance(program.renew, str):
         # Its reload would read its files, too.
-        return " ".join(render.argv(server.reload.application, context, f"{server.name} reload"))
-    return f"systemctl reload {name}.service" if server.reload.application else ""
-
-
-def _of_sidecars(placed: Placed) -> Iterator[Unit]:
-    about = f"a program of layer {placed.case.layer_name}, beside the servers"
-    places, env = placed.places, project_files.with_path({}, placed)
-    for name, argv in render.sidecars(placed).items():
-        yield Unit(f"{places.name}-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
-
-
-def _of_workers(placed: Placed, first: bool) -> Iterator[Unit]:
-    """The project's workers; `first`: also those of which only one host has one."""
-    case, places, env = placed.case, placed.places, project_files.with_path({}, placed)
-    for name, worker in case.project.description.workers.items():
-        if first or not worker.single:
-            words = background.on_host(case.project, worker.command, places.venv)
-            start = background.unit_words(words)
-            about = f"the project's worker {name}"
-            yield Unit(f"{places.name}-worker-{name}", about, start, user=places.user, site=True, env=env, worker=True)
-
-
-def _of_service(service: Service, placed: Placed) -> Unit:
-    """The service where servers and site look for it."""
-    case, places = placed.case, placed.places
-    start = service.shared if service.name in places.shared else service.start
-    argv = render.argv(start, service_context(service, placed), service.name)
-    whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
-    return Unit(
-        f"{places.name}-{service.name}",
-        f"{service.title}, {whose}",
-        # systemd needs quotes for an empty argument.
-        " ".join(word or '""' for word in argv),
-        user=places.user if service.site else places.cache_user,
-        secrets=service.site,
-        reload=(f"kill -{service.reload} $MAINPID",) if service.reload else (),
-        type="notify" if service.notify else "exec",
-        stop_signal=f"SIG{service.stop}",
-    )
+        return " ".join(program.renew)
+    return f"systemctl reload {name}.service" if program.renew else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench import programs
@@ -25,7 +26,7 @@ def on_host(project: UnderTest, command: str, venv: str) -> list[str]:
     return [program if "/" in program else f"{venv}/bin/{program}", *words]
 
 
-def unit_words(words: list[str]) -> str:
+def unit_words(words: Iterable[str]) -> str:
     """Words for ExecStart= of a unit, without expansion.
 
     https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
@@ -33,17 +34,11 @@ def unit_words(words: list[str]) -> str:
     return shlex.join(words).replace("%", "%%").replace("$", "$$")
 
 
-def here(project: UnderTest) -> dict[str, list[str]]:
-    """The commands of the workers on this machine, by the names of their processes.
-
-    Raises BenchError for a missing program.
-    """
-    found = {}
-    for name, worker in project.description.workers.items():
-        program, *words = _by_python(worker.command, str(project.python), project.settings)
-        argv = [program] if "/" in program else _program(project, program, name)
-        found[f"worker-{name}"] = [*argv, *words]
-    return found
+def here(project: UnderTest, worker: str, command: str) -> list[str]:
+    """The words of a worker's command on this machine; raises BenchError for a missing program."""
+    program, *words = _by_python(command, str(project.python), project.settings)
+    argv = [program] if "/" in program else _program(project, program, worker)
+    return [*argv, *words]
 
 
 def _by_python(command: str, python: str, settings: str) -> list[str]:

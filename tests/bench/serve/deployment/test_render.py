@@ -79,6 +79,6 @@ def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
     service = catalog.read().services["postgresql"]
     values = catalog.read().values["production"]
     places = replace(one_host.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
-    context = render.service_context(service, {}, Placed(for_files("gunicorn", values=values), places), Path())
+    context = render.service_context(service, Placed(for_files("gunicorn", values=values), places))
     url = render.text(service.env["DATABASE_URL"], context, "env")
     assert parse_qs(urlsplit(url).query) == {"host": [places.run]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -126,49 +125,6 @@ def test_the_servers_files_are_those_of_a_host(stack, tmp_path, rendered):
 def of_one_user(text: str) -> str:
     """The text of a host without the directories of its servers: in containers all of them are one user."""
     return re.sub(rf"/run/benchapp/({'|'.join(SERVER_NAMES)})(?![\w.-])", "/run/benchapp", text)
-
-
-LOADED = "BENCHAPP_LOADED"
-
-
-def shell_of(unit: dict[str, str]) -> list[str]:
-    """What a container runs for a unit: in the foreground, and in a shell where it has something to do before it."""
-    start, before = unit["ExecStart"].replace("daemon on;", "daemon off;"), unit.get("ExecStartPre")
-    return ["/bin/sh", "-c", f"{before.removeprefix('/bin/')} && exec {start}"] if before else shlex.split(start)
-
-
-@pytest.mark.parametrize(("stack", "layer"), CASES)
-def test_each_container_runs_the_command_of_its_unit(stack, layer, tmp_path, rendered):
-    one_host.write(production(stack, layer), tmp_path / "host")
-    units = {}
-    # A container is replaced and not restarted, no other stands in for it; whoever runs it tells of its failure.
-    for path in (tmp_path / "host" / "systemd").glob("*.service"):
-        if path.stem.endswith(("-standin", "@")):
-            continue
-        lines = [line.partition("=") for line in path.read_text("utf-8").splitlines()]
-        units[path.stem.removeprefix("benchapp-")] = {
-            "command": shell_of({key: of_one_user(value) for key, _, value in lines}),
-            "env": dict(value.split("=", 1) for key, _, value in lines if key == "Environment" and LOADED not in value),
-            "secrets": any(key == "EnvironmentFile" for key, _, _ in lines),
-            "signal": next(value for key, _, value in lines if key == "KillSignal"),
-        }
-    found = {
-        name: {
-            "command": [on_a_host(word.replace("$$", "$")) for word in of["command"]],
-            "env": of.get("environment", {}),
-            "secrets": (of.get("env_file"), of.get("secrets")) == (["site.env"], ["secrets.env"]),
-            "signal": of["stop_signal"],
-        }
-        for name, of in of_compose(rendered(stack, "compose", layer)).items()
-    }
-    assert found == units
-    in_pod = of_pod(rendered(stack, "kubernetes", layer))
-    assert in_pod.keys() == units.keys()
-    for name, of in in_pod.items():
-        assert [on_a_host(word) for word in of["args"]] == units[name]["command"]
-        assert {item["name"]: item["value"] for item in of.get("env", [])} == units[name]["env"]
-        mounts = {mount["name"] for mount in of["volumeMounts"]}
-        assert ("secrets" in mounts, bool(of.get("envFrom"))) == (units[name]["secrets"],) * 2
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)

@@ -1,0 +1,239 @@
+"""The programs of a placed case: how each service, server and sidecar is started, checked, reloaded and stopped.
+
+One derivation for trying it on this machine, for the units of a host and for containers. Nothing is started here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bench.serve.catalog.manifest import Service
+from bench.serve.catalog.server import Action, Server
+from bench.serve.deployment import render
+from bench.serve.deployment.placed import Placed
+from bench.serve.machine.supervise import Address
+from bench.serve.project import background
+from bench.serve.project.description import Worker
+
+PATH = "PYTHONPATH"
+# Below `conf`: the packages that production lays over another project.
+PACKAGES = "python"
+# Files and connections that a program may have open. Default of many systems: 1024.
+OPEN_FILES = 65536
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of a case: a service, an instance of a server, a layer's sidecar or a worker of the project.
+
+    name       the server's, `name-2` for its second instance, or that of the service, sidecar or worker
+    about      one line for people
+    argv       runs the program in the foreground
+    user       the name of its user
+    stop       the signal on which it finishes what is under way and ends, such as QUIT
+    stop_s     how long that may take
+    env        its own variables, beside those of every program or of the site
+    site       it is one of the site's processes, with the site's environment and secrets
+    secrets    it gets the site's user, environment and secrets without being part of a release
+    server     the declaration of an instance of a server; service, worker: likewise
+    address    where it takes connections; None: nowhere that others know
+    probe      argv that exits with 0 when it serves; empty: an accepted connection is enough
+    check      argv of its own test of its files; empty: it has none
+    reload     how it reads its files again; empty: it is restarted
+    renew      how it takes over another release of the site; empty: it is restarted; None: it runs nothing of the site
+    notify     it tells systemd when it serves
+    ends_tls   it reads the private key
+    loaded     how many of its processes load the application
+    after      the programs that it needs, from its start to the end of its last request
+    """
+
+    name: str
+    about: str
+    argv: list[str]
+    user: str
+    stop: str
+    stop_s: int
+    env: dict[str, str] = field(default_factory=dict)
+    site: bool = False
+    secrets: bool = False
+    server: Server | None = None
+    service: Service | None = None
+    worker: Worker | None = None
+    address: Address | None = None
+    probe: list[str] = field(default_factory=list)
+    check: list[str] = field(default_factory=list)
+    reload: Action = ""
+    renew: Action | None = None
+    notify: bool = False
+    ends_tls: bool = False
+    loaded: int = 0
+    after: tuple[str, ...] = ()
+
+    @property
+    def socket_file(self) -> str:
+        """The socket file that a server makes itself and leaves behind when it is killed; some do not start on one."""
+        made = self.server and self.address and not self.server.inherits
+        return self.address.path if made and self.address else ""
+
+
+def programs(placed: Placed) -> list[Program]:
+    """All programs in the order of their start: services, the chain from the inside out, then what runs beside it."""
+    found = [of_service(service, placed) for service in placed.case.services]
+    for server in placed.case.servers:
+        found += of_server(server, placed)
+    return [*found, *_sidecars(placed), *_workers(placed)]
+
+
+def of_service(service: Service, placed: Placed) -> Program:
+    """The program of a service, where servers and site look for it."""
+    case, places = placed.case, placed.places
+    context = render.service_context(service, placed)
+    start = service.shared if service.name in places.shared else service.start
+    whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
+    return Program(
+        service.name,
+        f"{service.title}, {whose}",
+        render.argv(start, context, f"{service.name} start"),
+        places.user if service.site else places.cache_user,
+        service.stop,
+        case.settings["stop_timeout_s"],
+        secrets=service.site,
+        service=service,
+        address=render.service_address(service, places),
+        probe=render.argv(service.probe, context, f"{service.name} probe"),
+        reload=service.reload,
+        notify=service.notify,
+    )
+
+
+def of_server(server: Server, placed: Placed) -> Iterator[Program]:
+    """The program of each instance of a server."""
+    case, context = placed.case, render.context_of(server, placed)
+    application = server is case.servers[0]
+    env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
+    if application:
+        env = with_path({**env, **_of_services(placed, site=True)}, placed)
+    index = [item.name for item in case.servers].index(server.name)
+    services = tuple(service.name for service in case.services)
+    after = instance_names(case.servers[index - 1], placed) if index else services
+    for number, address in enumerate(placed.wiring.listens[server.name], 1):
+        yield Program(
+            render.instance_name(server.name, number),
+            server.about,
+            _start_words(server, context, address),
+            server_user(server, placed),
+            server.graceful,
+            case.settings["stop_timeout_s"],
+            env=env,
+            site=application,
+            server=server,
+            address=address,
+            check=render.argv(server.check, context, f"{server.name} check"),
+            reload=_action(server, server.reload.configuration, context),
+            renew=_action(server, server.reload.application, context) if application else None,
+            notify=server.notify,
+            ends_tls=server is placed.front and placed.ends_tls,
+            loaded=_loaded(server, placed) if application else 0,
+            after=after,
+        )
+
+
+def at(program: Program, address: Address, placed: Placed, *, foreground: bool = True) -> Program:
+    """The same instance of a server at another address, or started in the background."""
+    if program.server is None:
+        return program
+    context = {**render.context_of(program.server, placed), "foreground": foreground}
+    return replace(program, argv=_start_words(program.server, context, address), address=address)
+
+
+def _start_words(server: Server, context: dict[str, Any], address: Address) -> list[str]:
+    return render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
+
+
+def instance_names(server: Server, placed: Placed) -> tuple[str, ...]:
+    """The names of a server's instances."""
+    count = len(placed.wiring.listens[server.name])
+    return tuple(render.instance_name(server.name, number) for number in range(1, count + 1))
+
+
+def server_user(server: Server, placed: Placed) -> str:
+    """The user of a server: the application has its own, web servers another; one for both if a layer needs that."""
+    case = placed.case
+    application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
+    return placed.places.user if application else placed.places.web_user
+
+
+def _action(server: Server, action: Action, context: dict[str, Any]) -> Action:
+    if isinstance(action, str):
+        return action
+    return tuple(render.argv(action, context, f"{server.name} reload"))
+
+
+def _loaded(server: Server, placed: Placed) -> int:
+    """The number of processes of an instance that load the application."""
+    return 1 if server.instances else int(placed.case.settings["processes"])
+
+
+def site_env(placed: Placed) -> dict[str, str]:
+    """The environment of the site's processes and commands, from services, values, stack and layers."""
+    return {**_of_services(placed, site=False), **render.site_env(placed)}
+
+
+def _of_services(placed: Placed, *, site: bool) -> dict[str, str]:
+    """The environment that services give.
+
+    site  by those between application and database, for servers and not for commands; else by all others
+    """
+    found: dict[str, str] = {}
+    for service in placed.case.services:
+        if service.site == site:
+            found |= service_env(service, placed)
+    return found
+
+
+def service_env(service: Service, placed: Placed) -> dict[str, str]:
+    """The environment that a service gives to the application server."""
+    context = render.service_context(service, placed)
+    return {key: render.text(text, context, f"{service.name} env") for key, text in service.env.items()}
+
+
+def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
+    """The environment of one of the site's processes, with the folders of the project's modules on its path, and
+    behind them the packages that production lays over another project."""
+    project, places = placed.case.project, placed.places
+    if not project.overlaid:
+        return env
+    below = "" if places.here else f"{places.conf}/{PACKAGES}"
+    folders = [path for path in (env.get(PATH), project.project.found.get(PATH), below) if path]
+    return {**env, PATH: ":".join(folders)} if folders else env
+
+
+def _sidecars(placed: Placed) -> Iterator[Program]:
+    """The programs that layers run beside the servers."""
+    case, context = placed.case, render.site_context(placed)
+    about = f"a program of layer {case.layer_name}, beside the servers"
+    for name, words in case.sidecars.items():
+        argv = render.argv(words, context, f"{case.layer_name} sidecar")
+        yield _of_site(name, about, argv, case.settings["stop_timeout_s"], placed)
+
+
+def _workers(placed: Placed) -> Iterator[Program]:
+    """The project's workers, if the case has them."""
+    case = placed.case
+    for name, worker in case.project.description.workers.items() if case.workers else ():
+        if placed.places.here:
+            argv = background.here(case.project, name, worker.command)
+        else:
+            argv = background.on_host(case.project, worker.command, placed.places.venv)
+        about, stop_s = f"the project's worker {name}", case.settings["worker_stop_timeout_s"]
+        yield _of_site(f"worker-{name}", about, argv, stop_s, placed, worker)
+
+
+def _of_site(
+    name: str, about: str, argv: list[str], stop_s: int, placed: Placed, worker: Worker | None = None
+) -> Program:
+    """A program that is one of the site's processes and takes no connections."""
+    env = with_path({}, placed)
+    return Program(name, about, argv, placed.places.user, "TERM", stop_s, env=env, site=True, worker=worker)
