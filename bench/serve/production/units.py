@@ -216,10 +216,10 @@ def _asked(address: Address) -> str:
 
 
 def _listening(program: Program, server: Server, placed: Placed, own: str) -> tuple[str, str, str]:
-    """What systemd starts for an instance, where systemd listens for it, and the socket file that it makes beside its
-    stand-in; the last two are empty without one.
+    """The command of an instance, the address where systemd listens for it, and the socket file that the command makes;
+    an empty text if there is none.
 
-    own  that socket file, of an instance that would make one itself
+    own  a socket file for this unit only, beside that of its stand-in
     """
     address = program.address or Address()
     if server.inherits:
