@@ -45,9 +45,14 @@ from django.contrib.auth.models import Group
 said["first"] = get().text
 Group.objects.create(name="writers")
 said["second"], said["third"] = get().text, get().text
+from django.test import override_settings
+with override_settings(CACHING_LAYERS={}):
+    said["tested"], said["tested_again"] = get().text, get().text
+said["stored"] = get().text
 """
     said = project.said(script, settings="CACHING_STALE = {'auth.Group': ['/']}")
-    assert "writers" in said["second"] and said["second"] == said["third"] != said["first"]
+    assert "writers" in said["second"] and said["second"] == said["third"] == said["stored"] != said["first"]
+    assert len({said["second"], said["tested"], said["tested_again"]}) == 3
 
 
 def checked(project: FreshProject, settings: str = "") -> tuple[int, list[str]]:
