@@ -1,6 +1,7 @@
-# Run on a host by `hosts check`: what is there, in one line; then the time in nanoseconds, as often as it is asked for.
-command -v python3 > /dev/null && python=yes || python=no
+# Run on a host: what is there, in one line; then the time in nanoseconds, as often as it is asked for.
+python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2> /dev/null) || python=no
+cores=$(nproc 2> /dev/null) || cores=1
 [ "$(id -u)" = 0 ] || sudo -n true 2> /dev/null && root=yes || root=no
 [ -d /run/systemd/system ] && systemd=yes || systemd=no
-echo "$python $root $systemd"
+echo "$python $cores $root $systemd"
 while read -r line; do date +%s%N; done

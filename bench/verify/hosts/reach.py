@@ -17,6 +17,8 @@ MAX_OFFSET_MS = 50.0
 # Time limit of a host's checks, including its connection.
 TIMEOUT_S = 20.0
 SCRIPT = Path(__file__).with_name("facts.sh")
+# Of the load tool.
+MIN_PYTHON = (3, 10)
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,17 @@ class Clock:
 
 @dataclass(frozen=True)
 class HostState:
-    """A host, its clock if known, and its missing requirements: a line each, with a remedy."""
+    """A host, its clock if known, and its missing requirements: a line each, with a remedy.
+
+    cores        number of simultaneous processes
+    cannot_load  reason against load from the host; empty without one
+    """
 
     host: Host
     clock: Clock | None
     lacks: tuple[str, ...]
+    cores: int = 1
+    cannot_load: str = ""
 
 
 def probe_hosts(inventory: Inventory) -> list[HostState]:
@@ -72,14 +80,14 @@ def _look_at(host: Host) -> HostState:
     """The state of a host. The connection ends after TIMEOUT_S."""
     with Connection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
-            clock, lacks = _asked(host, connection)
+            return _asked(host, connection)
         except ValueError:
-            clock, lacks = None, (f"cannot be reached: {connection.why(TIMEOUT_S)}",)
-    return HostState(host, clock, lacks)
+            gone = f"cannot be reached: {connection.why(TIMEOUT_S)}"
+            return HostState(host, None, (gone,), cannot_load=gone)
 
 
-def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
-    """The clock and the missing requirements; raises ValueError if the host does not respond."""
+def _asked(host: Host, connection: Connection) -> HostState:
+    """The state of a host; raises ValueError without a response."""
     deadline = time.monotonic() + TIMEOUT_S
 
     def answer() -> bytes:
@@ -89,11 +97,29 @@ def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
         connection.send(b"\n")
         return int(answer())
 
-    has_python, is_root, has_systemd = (word == b"yes" for word in answer().split())
+    python, cores, root, systemd = answer().decode().split()
     clock = clock_of(ask)
-    lacks = [] if has_python else ["no Python 3, which Ansible needs: install it"]
-    if host.groups != (LOAD,):
-        lacks += [] if is_root else ["no root: connect as root, or allow sudo without a password"]
-        lacks += [] if has_systemd else ["no systemd, which runs the units"]
-    lacks += [f"its clock is {clock.wrong}"] if clock.wrong else []
-    return clock, tuple(lacks)
+    cannot_load = _cannot_load(python)
+    serves = host.groups != (LOAD,)
+    lacks = []
+    if python == "no":
+        lacks.append("no Python 3, which Ansible needs: install it")
+    elif LOAD in host.groups and cannot_load:
+        lacks.append(cannot_load)
+    if serves and root == "no":
+        lacks.append("no root: connect as root, or allow sudo without a password")
+    if serves and systemd == "no":
+        lacks.append("no systemd, which runs the units")
+    if clock.wrong:
+        lacks.append(f"its clock is {clock.wrong}")
+    return HostState(host, clock, tuple(lacks), int(cores), cannot_load)
+
+
+def _cannot_load(python: str) -> str:
+    """The reason against load from a host with this version of Python; empty without one."""
+    wanted = ".".join(map(str, MIN_PYTHON))
+    if python == "no":
+        return f"no Python 3; load needs Python {wanted} or a later one"
+    if tuple(int(part) for part in python.split(".")) < MIN_PYTHON:
+        return f"its Python is {python}; load needs Python {wanted} or a later one"
+    return ""

@@ -18,6 +18,9 @@ HERE = Host("here", "127.0.0.1", ("load",), "127.0.0.1", local=True)
 WEB = Host("web1", "127.0.0.2", ("web",), "127.0.0.2", local=True)
 
 
+NO_PYTHON = "no Python 3, which Ansible needs: install it"
+
+
 def lacks(*more: Host) -> dict[str, tuple[str, ...]]:
     found = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, *more)))
     return {item.host.name: item.lacks for item in found if item.host != WEB}
@@ -43,6 +46,22 @@ def test_a_clock_200_ms_ahead_is_lacking(standing_in):
     standing_in("date", f'exec {shutil.which("date")} -d "+0.2 seconds" "$@"')
     ((said,),) = lacks(HERE).values()
     assert said in [f"its clock is {ahead} ms ahead: apt-get install chrony" for ahead in range(180, 230)]
+
+
+@pytest.mark.parametrize(
+    ("python", "of_load", "of_web"),
+    [
+        ("echo 3.9", ("its Python is 3.9; load needs Python 3.10 or a later one",), ()),
+        ("echo 3.10", (), ()),
+        ("exit 127", (NO_PYTHON,), (NO_PYTHON,)),
+    ],
+)
+def test_a_python_is_old_for_load_only(standing_in, python, of_load, of_web):
+    standing_in("python3", python)
+    found = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
+    assert found[1].lacks == of_load and bool(found[1].cannot_load) == bool(of_load)
+    # This machine may lack something else that units need.
+    assert [lack for lack in found[0].lacks if "Python" in lack] == list(of_web)
 
 
 def test_a_host_that_refuses_ssh_is_named():
