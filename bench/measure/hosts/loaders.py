@@ -1,40 +1,42 @@
 """Load from several hosts: one start, a share of one schedule each, and the figures of all as of one load tool.
 
-In an open loop, process i modulo the number of processes makes request i, and processes are distributed over the hosts
-in turn; in a closed loop, connections are distributed. Latencies are differences of one clock, on the host of the
-request; only the start needs the clocks of all.
+Ansible starts the load tool on each host (trials.yml). In an open loop, process i modulo the number of processes makes
+request i, and processes are distributed over the hosts in turn; in a closed loop, connections are distributed.
+Latencies are differences of one clock, on the host of the request; only the start needs the clocks of all.
 """
 
 from __future__ import annotations
 
 import json
-import time
+import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from bench import paths
+import msgspec
+
 from bench.errors import BenchError
+from bench.measure.hosts import archive, on_host
+from bench.measure.hosts.play import Plays, TaskResult
 from bench.measure.load import Figures, Job
 from bench.measure.load.engine import Engine, encoded
 from bench.measure.load.openloop.counts import together
-from bench.measure.load.openloop.processes import FORK_S
-from bench.serve.production.inventory import Host
+from bench.serve.production.inventory import DB, LOAD, WEB, Host, Inventory, front_of
 from bench.verify.hosts import reach
-from bench.verify.hosts.reach import TIMEOUT_S, Clock
-from bench.verify.hosts.ssh import Program
+from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.reach import Clock, HostState
 from bench.words import plural
 
-# Time from readiness of all hosts to the start: for the last one to receive the start and to start its processes.
-LEAD_S = 0.5
-# For the last responses to be added up and sent here.
-GRACE_S = 30.0
-REMOTE = Path(__file__).with_name("loaders_remote.py")
-ENGINE = paths.PACKAGE / "measure" / "load" / "openloop"
-MIN_PYTHON = [3, 10]
+PLAYBOOK = Path(__file__).with_name("trials.yml")
+# A task of each trial.
+MAKE = "Make the load"
+# Least time to start the program on all hosts.
+LEAD_S = 0.3
+# Of a play, beside the limits of its tasks.
+PLAY_S = 120
+# For a slow host to get ready, and for its last responses to be added up and brought here.
+BESIDE_S = 60
 
 
 @dataclass(frozen=True)
@@ -57,29 +59,68 @@ class LoadShare:
         return figures(tool, [self])
 
 
-def make(hosts: Sequence[Host], job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
-    """Make the load of a job from these hosts; raises BenchError with the name of a host that fails.
+@dataclass(frozen=True)
+class HostsLoaded:
+    """A load from several hosts: the share of each load host, and the costs of each host by name."""
 
-    `ready` is called when all hosts are ready, right before the start.
-    """
-    with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
-        loaders = [ends.enter_context(Loader(host)) for host in hosts]
-        list(pool.map(Loader.greet, loaders))
+    shares: list[LoadShare]
+    costs: dict[str, HostCosts]
+
+
+class Loaders:
+    """The hosts of an inventory while the context lasts: those of group `load` make loads."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._plays = Plays(PLAYBOOK, inventory)
+
+    def __enter__(self) -> Self:
+        self._plays.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._plays.__exit__(*exc_info)
+
+    def make(
+        self,
+        job: Job,
+        folder: Path,
+        warm_up_s: float = 0.0,
+        access_log: str = "",
+        ready: Callable[[], None] = lambda: None,
+    ) -> HostsLoaded:
+        """Warm up, and make the load of a job.
+
+        folder      for Ansible's output
+        access_log  the path of the front's, for each web host's share of the requests
+        ready       called when the hosts get ready, before the warm-up
+
+        Raises BenchError with the name of a load host that fails. Another host that is missing stops nothing.
+        """
+        hosts = self._inventory.of(LOAD)
+        require_connections(job.connections, len(hosts))
+        states = {state.host.name: state for state in reach.probe_hosts(self._inventory)}
         # As many on each host, so that their shares are alike.
-        each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
-        owns = [tuple(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
-        jobs = [asdict(replace(job, threads=each * len(hosts), own=own)) for own in owns]
-        list(pool.map(Loader.prepare, loaders, jobs))
-        ready()
-        begins = time.time() + LEAD_S + FORK_S * each
-        for loader in loaders:
-            loader.begin(begins)
-        limit_s = begins - time.time() + job.seconds + job.timeout_s + GRACE_S
-        found = list(pool.map(lambda loader: loader.counts(limit_s), loaders))
-    return [
-        LoadShare(loader.host, loader.clock, each, said["counts"], said["cpu_s"])
-        for loader, said in zip(loaders, found, strict=True)
-    ]
+        each = cores_used(job, min(_cores(states[host.name]) for host in hosts), len(hosts))
+        job = replace(job, threads=each * len(hosts))
+        whole_s = math.ceil(warm_up_s)
+        of_hosts = {}
+        for host in self._inventory.hosts:
+            of_hosts[host.name] = _of_host(host, self._inventory, states[host.name], job.threads, access_log)
+        program = archive.write(folder, {"job": asdict(job), "warm_up_s": whole_s, "hosts": of_hosts})
+        lead_s = LEAD_S + whole_s + on_host.PAUSE_S
+        limit_s = math.ceil(lead_s + job.seconds + job.timeout_s + BESIDE_S)
+        variables = {"archive": str(program.absolute()), "lead_s": lead_s, "limit_s": limit_s}
+
+        def begun(task: str) -> None:
+            if task == MAKE:
+                ready()
+
+        try:
+            results = self._plays.play(variables, folder / "play.out", PLAY_S + 2 * limit_s, begun)
+        finally:
+            program.unlink()
+        return _loaded(self._inventory, states, each, results)
 
 
 def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
@@ -88,8 +129,7 @@ def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
 
 
 def cores_used(job: Job, cores: int, hosts: int) -> int:
-    """Number of processes on each host; raises BenchError if there are fewer connections than hosts."""
-    require_connections(job.connections, hosts)
+    """Number of processes on each host."""
     return min(cores, job.connections // hosts)
 
 
@@ -100,52 +140,73 @@ def require_connections(connections: int, hosts: int) -> None:
         raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
 
 
-class Loader(Program):
-    """A load host while the context lasts; raises BenchError, with the host's name, on any failure.
-
-    clock  offset of its clock, after `greet`
-    cores  number of processes at the same time, after `greet`
-    """
-
-    def __init__(self, host: Host):
-        super().__init__(host, REMOTE)
-        self.clock = Clock(0.0, 0.0)
-        self.cores = 1
-
-    def greet(self) -> None:
-        """Learn the host's clock and cores."""
-        said = self.answer("cannot be reached", TIMEOUT_S)
-        if said["python"] < MIN_PYTHON:
-            version, wanted = (".".join(map(str, numbers)) for numbers in (said["python"], MIN_PYTHON))
-            raise BenchError(f"{self.host.name}: its Python is {version}; load needs Python {wanted} or a later one")
-        self.cores = said["cores"]
-        self.clock = reach.clock_of(self._time)
-
-    def prepare(self, job: dict[str, Any]) -> None:
-        """Send the load tool and its job, and wait until the host is ready."""
-        self.tell({"modules": _modules(), "job": job})
-        self.answer("cannot make load", TIMEOUT_S)
-
-    def begin(self, at: float) -> None:
-        """Start the load at the given time by this machine's clock, in seconds."""
-        self.tell({"begins": at + self.clock.ahead_ms / 1000})
-
-    def counts(self, limit_s: float) -> dict[str, Any]:
-        """The counts and processor seconds of the finished load."""
-        found: dict[str, Any] = self.answer("the load ended early", limit_s)
-        return found
-
-    def _time(self) -> int:
-        self.tell("time")
-        there: int = self.answer("does not say the time", TIMEOUT_S)
-        return there
+def _cores(state: HostState) -> int:
+    """Cores of a load host; raises BenchError if it cannot make load."""
+    if state.cannot_load:
+        raise BenchError(f"{state.host.name}: {state.cannot_load}")
+    return state.cores
 
 
-def _modules() -> dict[str, str]:
-    """The modules of the load tool by name, and their packages."""
-    found = dict.fromkeys(("bench", "bench.measure", "bench.measure.load"), "")
-    for path in sorted(ENGINE.glob("*.py")):
-        if path.stem != "__main__":  # which needs more than Python
-            name = "" if path.stem == "__init__" else f".{path.stem}"
-            found[f"bench.measure.load.openloop{name}"] = path.read_text("utf-8")
-    return found
+def _of_host(host: Host, inventory: Inventory, state: HostState, processes: int, access_log: str) -> dict[str, Any]:
+    """The archive's entry of a host: its clock, its processes, and the settings of `host_usage.HostUsage`."""
+    hosts = inventory.of(LOAD)
+    return {
+        "ahead_ms": state.clock.ahead_ms if state.clock else 0.0,
+        "processes": list(range(hosts.index(host), processes, len(hosts))) if host in hosts else [],
+        "usage": {
+            "address": host.address,
+            "cores": host.cores,
+            "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
+            "database": DB in host.groups,
+            "access_log": access_log if host == front_of(inventory) else "",
+        },
+    }
+
+
+def _loaded(inventory: Inventory, states: dict[str, HostState], cores: int, results: list[TaskResult]) -> HostsLoaded:
+    """The shares and costs in the results of the play; raises BenchError for the first load host that failed."""
+    load_hosts = inventory.of(LOAD)
+    loading = {host.name for host in load_hosts}
+    why, found = {}, {}
+    for result in results:
+        if result.failure and result.host in loading:
+            when = "the load ended early" if result.task == MAKE else "cannot make load"
+            raise BenchError(f"{result.host}: {when}: {result.failure}")
+        if result.failure:
+            why[result.host] = result.failure
+        elif result.task == MAKE:
+            found[result.host] = _unpacked(result)
+    shares = []
+    for host in load_hosts:
+        clock, of_host = states[host.name].clock, found.get(host.name)
+        if clock is None or of_host is None:
+            raise BenchError(f"{host.name}: cannot make load: Ansible did not come to that task")
+        shares.append(LoadShare(host, clock, cores, of_host["counts"], of_host["cpu_s"]))
+    return HostsLoaded(shares, _costs(inventory, {name: of_host["usage"] for name, of_host in found.items()}, why))
+
+
+def _unpacked(result: TaskResult) -> dict[str, Any]:
+    """The result of a host's load; raises BenchError if something else was printed last."""
+    last = result.stdout.splitlines()[-1:] or [""]
+    try:
+        return on_host.unpacked(last[0])
+    except ValueError:
+        raise BenchError(f"{result.host}: its last line is {last[0][:80]!r}, not the result of the load") from None
+
+
+def _costs(inventory: Inventory, usages: dict[str, dict[str, Any]], why: dict[str, str]) -> dict[str, HostCosts]:
+    """The costs of each host; `why` has the reasons for missing ones."""
+    requests: dict[str, int] = {}
+    for usage in usages.values():
+        requests |= usage.pop("by_address") or {}
+    costs = {}
+    for host in inventory.hosts:
+        usage = usages.get(host.name) or {"not_sampled": why.get(host.name, "no result")}
+        costs[host.name] = msgspec.convert(usage, HostCosts)
+    # Each web host's share of the requests, if the front counts them.
+    web = inventory.of(WEB)
+    total = sum(requests.get(host.address, 0) for host in web)
+    for host in web if total else ():
+        count = requests.get(host.address, 0)
+        costs[host.name] = replace(costs[host.name], requests=count, requests_share=round(count / total, 4))
+    return costs

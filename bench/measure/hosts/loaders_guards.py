@@ -61,9 +61,15 @@ def _wrong(
             return f"the clock of {name} is known to within {clock.error_ms:.0f} ms only: its link is slow"
         if late_ms > MAX_START_MS:
             return f"{name} began {late_ms:.0f} ms late"
-    seconds = seen.figures.duration_s
-    full = (f"the link of {name} is full: {said}" for name, used in costs.items() if (said := _full(used, seconds)))
-    return disagreement(shares, MAX_SLOWER) or next(full, "")
+    return disagreement(shares, MAX_SLOWER) or _full_link(costs, seen.figures.duration_s)
+
+
+def _full_link(costs: Mapping[str, HostCosts], seconds: float) -> str:
+    """The first full link, or empty."""
+    for name, used in costs.items():
+        if found := _full(used, seconds):
+            return f"the link of {name} is full: {found}"
+    return ""
 
 
 def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +12,7 @@ from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.deployed_hosts import DeployedHosts
-from bench.measure.hosts.loaders import LoadShare
+from bench.measure.hosts.loaders import Loaders, LoadShare
 from bench.measure.load import Job
 from bench.measure.load.engine import Engine
 from bench.measure.records.folder import write_json
@@ -26,18 +25,14 @@ from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.session import Journal
 from bench.measure.run.trial import BodyChecker, LoadSettings
-from bench.serve.production.inventory import LOAD
 from bench.verify.hosts.costs import HostCosts
-from bench.verify.hosts.sampling import sampling
-
-# Seconds for a trial's hosts to be greeted before the load and read afterwards.
-BESIDE_S = 300
 
 
 class HostsTestBed(TrialBed):
     """Hosts with a running deployment, which are also the running site."""
 
     is_whole = True
+    _loaders: Loaders
 
     def __init__(
         self, journal: Journal, outlook: Outlook, load: LoadSettings, progress: RunProgress, site: DeployedHosts
@@ -48,7 +43,8 @@ class HostsTestBed(TrialBed):
     @contextmanager
     def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[HostsTestBed]:
         """The deployment is already up."""
-        yield self
+        with Loaders(self._site.inventory) as self._loaders:
+            yield self
 
     def make(self, item: Measurement, attempt: int) -> Trial:
         """Make a trial."""
@@ -57,22 +53,25 @@ class HostsTestBed(TrialBed):
             addresses = self.addresses(site.project, item.case.workload, site.get, site.static_names)
         except BenchError as error:
             return self.failed(item, str(error))
-        return self.measured(item, addresses, site.project, partial(HostsLoad, site))
+        return self.measured(item, addresses, site.project, partial(HostsLoad, site, self._loaders))
 
 
 @dataclass
 class HostsLoad:
     """The load of one trial from several hosts; see bench.measure.run.trial.TrialLoad.
 
-    shares  counts of each load host
-    hosts   costs of each host
+    shares     counts of each load host
+    hosts      costs of each host
+    warm_up_s  of the warm-up, which belongs to the play of the load
     """
 
     site: DeployedHosts
+    loaders: Loaders
     load: LoadSettings
     directory: Path
     shares: list[LoadShare] = field(default_factory=list)
     hosts: dict[str, HostCosts] | None = None
+    warm_up_s: float = 0.0
     costs: None = None
 
     @property
@@ -90,26 +89,28 @@ class HostsLoad:
         return self.site.get(path)
 
     def warm_up(self, job: Job, load: LoadSettings) -> None:
-        """Make unmeasured load from all load hosts."""
-        self._made(replace(job, seconds=math.ceil(load.warmup_s), times=()))
+        """Have unmeasured load made from all load hosts, right before the load."""
+        self.warm_up_s = load.warmup_s
 
     def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
-        """Make the load and sample the hosts meanwhile; counts of each load host are stored.
+        """Warm up, make the load and note the usage of the hosts; counts of each load host are stored.
 
         Raises TrialError if any single host had errors or no response.
         """
-        limit_s = job.seconds + job.timeout_s + BESIDE_S
-        with sampling(self.site.inventory, self.site.deployed.access_log, limit_s) as sampler:
-
-            def ready() -> None:
-                sampler.start()
-                bodies.start()
-
-            try:
-                self.shares = self._made(job, ready)
-            finally:
-                bodies.stop()
-            self.hosts = sampler.stop()
+        site = self.site
+        try:
+            loaded = self.loaders.make(
+                site.job(job),
+                self.directory,
+                self.warm_up_s,
+                site.deployed.access_log,
+                bodies.start,
+            )
+        except BenchError as error:
+            raise TrialError(str(error)) from None
+        finally:
+            bodies.stop()
+        self.shares, self.hosts = loaded.shares, loaded.costs
         for share in self.shares:
             clock = {"ahead_ms": share.clock.ahead_ms, "error_ms": share.clock.error_ms}
             counts = {"clock": clock, "cpu_s": share.cpu_s, **share.counts}
@@ -126,13 +127,6 @@ class HostsLoad:
         """The guards' findings, with the load tool's for each load host."""
         seen = replace(seen, tool_cpu_share=None)
         return loaders_guards.evaluate(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
-
-    def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
-        hosts, job = self.site.inventory.of(LOAD), self.site.job(job)
-        try:
-            return loaders.make(hosts, job, ready)
-        except BenchError as error:
-            raise TrialError(str(error)) from None
 
 
 def engine(load: LoadSettings) -> Engine:

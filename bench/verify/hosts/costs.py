@@ -10,19 +10,23 @@ from bench.means import means
 
 @dataclass(frozen=True, kw_only=True)
 class HostCosts:
-    """Costs of one host, all of its programs together."""
+    """Costs of one host: of the kit's units (benchapp.slice), of PostgreSQL, and of its link."""
 
     sampled_s: Annotated[float | None, means("Seconds over which the host was sampled.")] = None
     cores: Annotated[
         float | None, means("Processor cores of the host, or as many as its limit of CPU time allows.")
     ] = None
     cpu_seconds: Annotated[
-        float | None, means("CPU seconds, user and system, that all programs of the host used in the timed load.")
+        float | None, means("CPU seconds, user and system, that the kit's units and PostgreSQL used in the timed load.")
     ] = None
-    memory_bytes: Annotated[int | None, means("Memory of the host, in bytes.")] = None
+    memory_bytes: Annotated[
+        int | None, means("Memory that the kit's units may use: their limit, or all of the host's.")
+    ] = None
     memory_peak_bytes: Annotated[
         int | None,
-        means("Largest memory in use seen, in bytes: what the kernel could not have given to another program."),
+        means(
+            "Largest memory of the kit's units and PostgreSQL seen, in bytes, except files that the kernel drops first."
+        ),
     ] = None
     received_bytes: Annotated[
         int | None, means("Bytes received by the network interface that has the address of the host.")

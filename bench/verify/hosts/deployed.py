@@ -24,8 +24,8 @@ from bench.serve.production.split import Split
 from bench.serve.project.opened import UnderTest
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import host_record, ssh
+from bench.verify.hosts.front_log import FrontLog
 from bench.verify.hosts.host_record import FORWARDED
-from bench.verify.hosts.sampling import Sampler, sampling
 from bench.verify.hosts.ssh import tunnel
 from bench.verify.rows import Row
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
@@ -99,10 +99,10 @@ def discover_site(host: Host, project: UnderTest) -> HostSite:
 class HostsContext:
     """A deployment on hosts, for the checks of several hosts.
 
-    front    target of visitors' requests, through a tunnel to the front's port
-    direct   each web host's application, requested from the same host; empty without HTTP
-    site     the site, with commands run on the first web host
-    sampler  counts requests passed by the front to each web host
+    front   target of visitors' requests, through a tunnel to the front's port
+    direct  each web host's application, requested from the same host; empty without HTTP
+    site    the site, with commands run on the first web host
+    log     requests passed by the front to each web host
     """
 
     case: Case
@@ -110,7 +110,7 @@ class HostsContext:
     front_host: Host
     front: Context
     site: HostSite
-    sampler: Sampler
+    log: FrontLog
     static_root: str
     direct: dict[str, Context] = field(default_factory=dict)
 
@@ -150,8 +150,8 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
         for host, address in _doors(split, placed):
             ends = cleanup.enter_context(tunnel(host, address.host, address.port))
             direct[host.name] = replace(context, target=replace(target, via=Route(*ends, False, headers)), pages={})
-        sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
-        yield HostsContext(case, split.web, split.front, context, site, sampler, places.static_root, direct)
+        log = FrontLog(split.front, split.web, str(case.values.names["access_log"]))
+        yield HostsContext(case, split.web, split.front, context, site, log, places.static_root, direct)
 
 
 def _require_same_values(there: Deployed, placed: Placed) -> None:

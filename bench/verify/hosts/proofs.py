@@ -40,19 +40,19 @@ def answers(deployed: HostsContext) -> Iterator[Finding]:
     """Each web host responds through the front, and all of them give the same pages."""
     front = deployed.front
     count = TURNS * len(deployed.web)
-    deployed.sampler.start()
+    deployed.log.begin()
     pages = {path: [front.get(path, front.bypass) for _ in range(count)] for path in front.site.main_paths}
-    costs = deployed.sampler.stop()
+    requests = deployed.log.requests()
     for path, got in pages.items():
         statuses = {answer.status for answer in got} - {200}
         texts = {page_parser.normalised(answer.text) for answer in got}
         if statuses or len(texts) != 1:
             yield Mismatch(f"GET {path}, {count} times: one page", f"{len(texts)} pages, other statuses: {statuses}")
+    if requests is None:
+        raise NotTried(NO_LOG)
     for host in deployed.web:
-        if (requests := costs[host.name].requests) is None:
-            raise NotTried(NO_LOG)
-        yield Figure(f"requests_{host.name}", requests)
-        if not requests:
+        yield Figure(f"requests_{host.name}", requests[host.name])
+        if not requests[host.name]:
             yield Mismatch(f"{host.name} responds to some of {count * len(pages)} requests", "none")
 
 
@@ -104,14 +104,13 @@ def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTi
     # A page that is right at one host may be stale at another one until then.
     time.sleep(max(0.0, began + bound_s - time.monotonic()))
     places = {f"after {what}": front} | {f"at {name} after {what}": one for name, one in deployed.direct.items()}
-    deployed.sampler.start()
+    deployed.log.begin()
     for right in expected_pages(front, row, old):
         for when, context in places.items():
             for _ in range(READS * len(deployed.web) if context is front else 1):
                 if not right.met(answer := context.get(right.path)):
                     yield right.wrong(answer, when)
-    costs = deployed.sampler.stop()
-    shown.requests.update({host.name: costs[host.name].requests or 0 for host in deployed.web})
+    shown.requests.update(deployed.log.requests() or {})
 
 
 def _bound_s(case: Case) -> float:

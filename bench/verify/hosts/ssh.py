@@ -1,14 +1,12 @@
-"""Programs on a host, over one connection that ends them: by ssh, or by a shell if the host is this machine."""
+"""Commands on a host, over one connection until its end: by ssh, or by a shell if the host is this machine."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bench.errors import BenchError
 from bench.serve.machine.error_output import drain
@@ -18,7 +16,6 @@ from bench.serve.production.inventory import Host
 NOT_INSTALLED = "program not installed: ssh; apt-get install openssh-client"
 # Beginning of scripts that use $sudo: root if possible.
 AS_ROOT = '[ "$(id -u)" = 0 ] || ! sudo -n true 2> /dev/null || sudo="sudo -n"\n'
-PROGRAM = Path(__file__).with_name("program.sh")
 # Output before this line comes from the shell's own files, such as .bashrc.
 BEGINS = "benchapp begins"
 # Time for the remote program to end after the connection; longer than ending its own processes takes.
@@ -135,37 +132,6 @@ class Connection:
     def _give_up(self) -> None:
         self._is_late = True
         self.kill()
-
-
-class Program(Connection):
-    """A Python program of this package that runs on a host, from memory, and speaks in lines of JSON.
-
-    as_root  root if possible
-    lost     why the program is gone; empty while it responds
-    """
-
-    def __init__(self, host: Host, path: Path, as_root: bool = False):
-        super().__init__(host, (AS_ROOT if as_root else "") + PROGRAM.read_text("utf-8"))
-        self._path = path
-        self.lost = ""
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        text = self._path.read_bytes()
-        self.send(b"%d\n%s" % (len(text), text))
-        return self
-
-    def tell(self, what: object) -> None:
-        """Send the object as one line."""
-        self.send(json.dumps(what).encode() + b"\n")
-
-    def answer(self, failure: str, limit_s: float) -> Any:
-        """The next line from the host. Raises BenchError with the host, the failure and the last words of the host."""
-        if line := self.line(limit_s):
-            with contextlib.suppress(ValueError):
-                return json.loads(line)
-        self.lost = self.why(limit_s)
-        raise BenchError(f"{self.host.name}: {failure}: {self.lost}")
 
 
 @contextlib.contextmanager

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,22 +14,27 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench import programs
 from bench.errors import BenchError
 from bench.measure.hosts import loaders, loaders_guards
-from bench.measure.hosts.loaders import LoadShare
+from bench.measure.hosts.loaders import HostsLoaded, Loaders, LoadShare
 from bench.measure.load import Job
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop.counts import Counts, together
-from bench.serve.machine import ports
-from bench.serve.machine.supervise import Address
-from bench.serve.production.inventory import Host
+from bench.serve.production.inventory import Host, Inventory
+from bench.verify.hosts.costs import HostCosts
 from bench.verify.hosts.reach import Clock
 from bench.verify.hosts.ssh import BEGINS
+from tests.bench.measure.hosts import inventories
 from tests.bench.measure.load.load_target import target
+from tests.skips import needs
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 ONE, TWO, THREE = (Host(f"load{n}", f"10.0.0.{n}", ("load",), f"10.0.0.{n}", local=True) for n in (1, 2, 3))
+FAR = Host("load2", "10.0.0.2", ("load",), "load2")
+WEB = Host("web1", "127.0.0.1", ("web",), "127.0.0.1", local=True)
+LAST_WORD = "for last; do :; done"
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +44,24 @@ def site():
 
 
 @pytest.fixture(autouse=True)
-def at_most_two_processes(monkeypatch):
+def at_most_one_process_each(monkeypatch):
     """A core each is enough here, however many the machine has."""
     monkeypatch.setattr(loaders, "cores_used", lambda job, cores, hosts: 1)
 
 
-def made(hosts, url, paths=("/",), tool=None, **how):
-    tool = tool or (OpenLoopTool() if how.get("rate") else ClosedLoopTool())
+def hosts(folder: Path, *load: Host, web: Host = WEB) -> Inventory:
+    """An inventory with these load hosts and a web host."""
+    return inventories.write(Inventory(folder / "hosts.ini", (web, *load)))
+
+
+def made(known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> HostsLoaded:
+    with Loaders(known) as making:
+        return load_of(making, known, url, paths, **how)
+
+
+def load_of(making: Loaders, known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> HostsLoaded:
     job = Job(url, paths, **{"connections": 100, "seconds": 1, **how})
-    return tool, loaders.make(hosts, job)
+    return making.make(job, known.path.parent)
 
 
 def share(host, latencies_us, **counts):
@@ -67,28 +78,41 @@ def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
     assert (alone.requests_total, alone.latency_max_ms) == (5000, max(samples) / 1000)
 
 
-def test_three_hosts_measure_what_one_does(site):
+def test_three_hosts_measure_what_one_does(site, tmp_path):
     """At the same time, so that other work of the machine affects both alike."""
+    needs("ssh")
     site.requests.clear()
+    gone = replace(WEB, local=False, port=1)
+    one, three = hosts(tmp_path / "one", ONE), hosts(tmp_path / "three", ONE, TWO, THREE, web=gone)
     with ThreadPoolExecutor(2) as pool:
-        kinds = [((ONE,), ("/1", "/2", "/3")), ((ONE, TWO, THREE), ("/4", "/5", "/6"))]
-        made_by = [pool.submit(made, hosts, site.url, pages, rate=150, seconds=2) for hosts, pages in kinds]
-        one, three = (future.result()[1] for future in made_by)
+        kinds = [(one, ("/1", "/2", "/3")), (three, ("/4", "/5", "/6"))]
+        made_by = [pool.submit(made, known, site.url, pages, rate=150, seconds=2) for known, pages in kinds]
+        one, three = (future.result() for future in made_by)
     assert {path: site.requests[f"/{path}"] for path in range(1, 7)} == dict.fromkeys(range(1, 7), 100)
-    assert [item.counts["due"] for item in (*one, *three)] == [300, 100, 100, 100]
-    found = [loaders.figures(OpenLoopTool(), shares) for shares in (one, three)]
+    assert [item.counts["due"] for item in (*one.shares, *three.shares)] == [300, 100, 100, 100]
+    found = [loaders.figures(OpenLoopTool(), loaded.shares) for loaded in (one, three)]
     assert [(item.failure(), item.requests_total) for item in found] == [(None, 300)] * 2
     # Neither takes longer than the other, beyond chance.
-    alike = [replace(three[0], counts=together([item.counts for item in shares])) for shares in (one, three)]
+    first = three.shares[0]
+    alike = [replace(first, counts=together([item.counts for item in loaded.shares])) for loaded in (one, three)]
     assert loaders_guards.disagreement(alike, 0.25) == ""
+    # Both kinds of hosts tell what they used, and a missing one stops nothing.
+    assert one.costs["web1"].sent_bytes > 0
+    assert three.costs["web1"] == HostCosts(not_sampled="connect to host 127.0.0.1 port 1: Connection refused")
+    assert all(three.costs[f"load{n}"].sampled_s > 0 for n in (1, 2, 3))
+    assert [path.name for path in (tmp_path / "one").iterdir() if path.is_dir()] == []
 
 
-def test_connections_of_a_closed_loop_are_dealt_out(site):
-    before = site.connections
-    tool, shares = made((ONE, TWO), site.url, connections=3)
-    assert site.connections - before == 3
-    assert sorted(item.counts["opened"] for item in shares) == [1, 2]
-    assert loaders.figures(tool, shares).requests_total == sum(item.counts["answers"] for item in shares)
+def test_connections_of_a_closed_loop_are_dealt_out_in_each_of_several_loads(site, tmp_path):
+    known = hosts(tmp_path, ONE, TWO)
+    with Loaders(known) as making:
+        for _ in range(2):
+            before = site.connections
+            shares = load_of(making, known, site.url, connections=3).shares
+            assert site.connections - before == 3
+            assert sorted(item.counts["opened"] for item in shares) == [1, 2]
+            answers = sum(item.counts["answers"] for item in shares)
+            assert loaders.figures(ClosedLoopTool(), shares).requests_total == answers
 
 
 def test_the_cores_that_a_share_uses(monkeypatch):
@@ -96,47 +120,34 @@ def test_the_cores_that_a_share_uses(monkeypatch):
     assert loaders.cores_used(Job("http://h", ("/",), 6, 1), 4, 2) == 3
 
 
-def test_the_freeze_test_over_two_hosts():
-    """As with one load tool: a stall of one second shows in the percentiles."""
-    port = ports.free_port()
-    with subprocess.Popen([sys.executable, "-m", "tests.bench.measure.load.load_target", str(port)]) as server:
-        until(lambda: Address("127.0.0.1", port).accepts(), "the site listens")
-        # Within the 3 s of the load, which begins half a second after all hosts are ready.
-        freezes = [
-            threading.Timer(1.5, os.kill, (server.pid, signal.SIGSTOP)),
-            threading.Timer(2.5, os.kill, (server.pid, signal.SIGCONT)),
-        ]
-
-        def begin() -> None:
-            for timer in freezes:
-                timer.start()
-
-        job = Job(f"http://127.0.0.1:{port}", ("/",), 1000, 3, rate=200)
-        tool = OpenLoopTool()
-        try:
-            shares = loaders.make((ONE, TWO), job, ready=begin)
-        finally:
-            for timer in freezes:
-                timer.cancel()
-            server.kill()
-    figures = loaders.figures(tool, shares)
-    assert (figures.failure(), figures.requests_total, figures.requests_dropped) == (None, 600, 0)
-    # A third of the requests were due while it stood still.
-    assert figures.latency_p99_ms > 850
-    assert all(item.figures(tool).latency_p99_ms > 800 for item in shares)
+def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):
+    known = hosts(tmp_path, ONE)
+    monkeypatch.setattr(programs, "find", lambda names: None)
+    with pytest.raises(BenchError) as raised:
+        made(known, "http://127.0.0.1:9", rate=10)
+    said = "program not installed: ansible-playbook; install it: python -m pip install 'benchapp[hosts]'"
+    assert str(raised.value) == said
 
 
-# Runs its arguments like ssh, with a clock that is ahead.
-AHEAD = """import sys, time; a, b = time.time_ns, time.time
-time.time_ns, time.time = lambda: a() + 200_000_000, lambda: b() + 0.2
-exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"""
+# A Python whose clock is ahead, for the program of a load.
+AHEAD = """import runpy, sys, time; real = time.time; time.time = lambda: real() + 0.2
+sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0]); runpy.run_path(sys.argv[0], run_name=\\"__main__\\")"""
 
 
-def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in):
-    standing_in("ssh", f"echo {BEGINS}; exec {sys.executable} -I -u -c '{AHEAD}'")
-    ahead = Host("load2", "10.0.0.2", ("load",), "load2")
+def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in, monkeypatch, tmp_path):
+    # Time enough for a slow machine to have both ready.
+    monkeypatch.setattr(loaders, "LEAD_S", 5.0)
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "date").write_text(f'#!/bin/sh\nexec {shutil.which("date")} -d "+0.2 seconds" "$@"\n')
+    python = f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\nexec {sys.executable} -c "{AHEAD}" "$@"\n'
+    (there / "python3").write_text(python)
+    for program in there.iterdir():
+        program.chmod(0o755)
+    standing_in("ssh", f'{LAST_WORD}\nPATH={there}:$PATH exec sh -c "$last"')
     site.order.clear()
-    _, (one, two) = made((ONE, ahead), site.url, ("/1", "/2"), rate=100)
+    known = hosts(tmp_path / "hosts", ONE, FAR)
+    one, two = made(known, site.url, ("/1", "/2"), rate=100).shares
     assert two.clock.ahead_ms == pytest.approx(200, abs=20) and abs(one.clock.ahead_ms) < 20
     # Their requests alternate from the first on.
     assert site.order[:20].count("/1") == pytest.approx(10, abs=3)
@@ -163,14 +174,14 @@ def slow_link():
         subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
 
 
-def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in):
+def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in, tmp_path):
     name, address = slow_link
-    standing_in("ssh", f'for last; do :; done\nexec ip netns exec {name} sh -c "$last"')
-    far = Host("load2", "10.0.0.2", ("load",), "load2")
+    standing_in("ssh", f'{LAST_WORD}\nexec ip netns exec {name} sh -c "$last"')
+    known = hosts(tmp_path / "hosts", ONE, FAR, THREE)
     with target(0.02, address) as site:
-        # The link needs 30 ms for a page, in addition to the server's 20 ms.
-        site.body = b"x" * 15_000
-        _, shares = made((ONE, far, THREE), f"http://{address}:{site.server_port}", rate=60, seconds=3)
+        # The link needs 80 ms for a page, in addition to the server's 20 ms.
+        site.body = b"x" * 40_000
+        shares = made(known, f"http://{address}:{site.server_port}", rate=30, seconds=4).shares
     said = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
     assert said.startswith("responses to load2 take ") and said.endswith(": look at that host or its link")
     assert loaders_guards.disagreement([shares[0], shares[2]], loaders_guards.MAX_SLOWER) == ""
@@ -178,57 +189,73 @@ def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in):
 
 def test_a_host_that_goes_during_the_load_is_named(site, standing_in, tmp_path):
     under_way = tmp_path / "under-way"
-    script = f"""for last; do :; done
+    # What begins after the load is under way, or runs then, is lost.
+    standing_in(
+        "ssh",
+        f"""{LAST_WORD}
 exec 3<&0
 sh -c "$last" <&3 &
-until [ -e {under_way} ]; do sleep 0.1; done
-kill -9 $!
-echo "Timeout, server load2 not responding." >&2"""
-    standing_in("ssh", script)
-    gone = Host("load2", "10.0.0.2", ("load",), "load2")
-    with ThreadPoolExecutor(1) as pool:
-        load = pool.submit(made, (gone, ONE), site.url, ("/gone",), rate=10, seconds=5)
+while kill -0 $! 2> /dev/null; do
+    [ ! -e {under_way} ] || {{ kill -9 $!; echo "Timeout, server load2 not responding." >&2; exit 255; }}
+    sleep 0.1
+done
+wait $!""",
+    )
+    known = hosts(tmp_path / "hosts", ONE, FAR)
+    with Loaders(known) as making, ThreadPoolExecutor(1) as pool:
+        load = pool.submit(load_of, making, known, site.url, ("/gone",), rate=10, seconds=5)
         until(lambda: site.requests["/gone"] > 2, "the load is under way")
         under_way.touch()
         with pytest.raises(BenchError) as raised:
             load.result()
+        # Another trial is made with the host that has come back.
+        under_way.unlink()
+        again = load_of(making, known, site.url, rate=10)
     assert str(raised.value) == "load2: the load ended early: Timeout, server load2 not responding."
+    assert [share.counts["answers"] for share in again.shares] == [5, 5]
 
 
-def test_a_host_with_an_old_python_is_named(standing_in):
-    standing_in("ssh", f"""echo {BEGINS}; echo '{{"python": [3, 7], "cores": 2}}'; cat > /dev/null""")
-    old = Host("load2", "10.0.0.2", ("load",), "load2")
+def test_a_host_with_an_old_python_is_named(standing_in, tmp_path):
+    standing_in("ssh", f"echo {BEGINS}; echo 3.7 2 yes yes; while read -r line; do date +%s%N; done")
+    known = hosts(tmp_path / "hosts", FAR)
     with pytest.raises(BenchError, match=r"^load2: its Python is 3\.7; load needs Python 3\.10 or a later one$"):
-        made((old,), "http://127.0.0.1:9", rate=10)
+        made(known, "http://127.0.0.1:9", rate=10)
 
 
-def test_a_host_that_gets_no_job_ends_by_itself():
-    """As when the controller's machine is gone: the connection stays open."""
-    program = Path(loaders.__file__).with_name("loaders_remote.py")
-    text = re.sub(r"\bIDLE_S, GRACE_S = 300", "IDLE_S, GRACE_S = 1", program.read_text())
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", text], stdin=pipe, stdout=pipe) as there:
-        assert there.wait(60) == -signal.SIGALRM
+def test_a_host_that_hangs_is_given_up(standing_in, monkeypatch, tmp_path):
+    """It tells its clock, and hangs when the load tool comes."""
+    standing_in("ssh", f'{LAST_WORD}\ncase $last in *"{BEGINS}"*) exec sh -c "$last" ;; *) exec sleep 600 ;; esac')
+    monkeypatch.setattr(loaders, "BESIDE_S", 1)
+    known = hosts(tmp_path / "hosts", FAR)
+    with pytest.raises(BenchError, match=r"^load2: cannot make load: .*Timed out after "):
+        made(known, "http://127.0.0.1:9", rate=10, timeout_s=1)
 
 
 CONTROLLER = """
 import sys
-from bench.measure.hosts import loaders, loaders_guards
-from tests.bench.measure.hosts.test_loaders import ONE, TWO, made
-made((ONE, TWO), sys.argv[1], ("/secret-path",), rate=20, seconds=60)
+from pathlib import Path
+from bench.measure.hosts.loaders import Loaders
+from bench.measure.load import Job
+from bench.serve.production import inventory
+path = Path(sys.argv[1])
+with Loaders(inventory.read(path)) as making:
+    making.make(Job(sys.argv[2], ("/secret-path",), 100, 60, rate=20), path.parent)
 """
 
 
 def test_a_killed_controller_leaves_nothing(site, tmp_path):
-    """Neither processes nor files; and no list of processes shows the requested paths."""
-    argv = [sys.executable, "-c", CONTROLLER, site.url]
-    env = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    """No processes, and no files on the hosts; no list of processes shows the requested paths."""
+    known = hosts(tmp_path / "hosts", ONE, TWO)
+    there = tmp_path / "there"
+    there.mkdir()
+    argv = [sys.executable, "-c", CONTROLLER, str(known.path), site.url]
+    env = {**os.environ, "TMPDIR": str(there), "HOME": str(there), "ANSIBLE_REMOTE_TEMP": str(there / "tmp")}
     with subprocess.Popen(argv, env=env) as controller:
         until(lambda: site.requests["/secret-path"] > 5, "the load is under way")
         left = psutil.Process(controller.pid).children(recursive=True)
-        # One process on each host at least.
-        assert len(left) >= 2
+        # Ansible, and one process on each host at least.
+        assert len(left) >= 3
         assert not any("secret" in word for process in left for word in process.cmdline())
         controller.kill()
-    assert psutil.wait_procs(left, 10)[1] == []
-    assert list(Path(tmp_path).iterdir()) == []
+    assert psutil.wait_procs(left, 60)[1] == []
+    assert [path for path in there.rglob("*") if path.is_file()] == []

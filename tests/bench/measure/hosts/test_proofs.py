@@ -20,8 +20,8 @@ from bench.serve.machine import orphans
 from bench.serve.production.inventory import Host
 from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.hosts import proofs
-from bench.verify.hosts.costs import HostCosts
 from bench.verify.hosts.deployed import HostSite, discover_site
+from bench.verify.hosts.front_log import FrontLog
 from bench.verify.hosts.ssh import tunnel
 from bench.verify.site import Account
 from bench.verify.target_site import NO_COMMANDS
@@ -147,10 +147,31 @@ def page(text: str = "home", **headers: str) -> Answer:
     return Answer(200, "HTTP/1.1", named, text.encode())
 
 
-def deployed(front: Front, root: Path = Path("/nowhere"), requests: tuple[int | None, int | None] = (5, 5)):
-    costs = {host.name: HostCosts(requests=count) for host, count in zip((HERE, THERE), requests, strict=True)}
-    sampler = SimpleNamespace(start=lambda: None, stop=lambda: costs)
-    return SimpleNamespace(front=front, web=(HERE, THERE), front_host=HERE, sampler=sampler, static_root=str(root))
+def deployed(front: Front, root: Path = Path("/nowhere"), requests: tuple[int, int] | None = (5, 5)):
+    by_host = requests and {"web1": requests[0], "web2": requests[1]}
+    log = SimpleNamespace(begin=lambda: None, requests=lambda: by_host)
+    return SimpleNamespace(front=front, web=(HERE, THERE), front_host=HERE, log=log, static_root=str(root))
+
+
+LINE = '10.0.0.9 - - [22/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" site.example 1a 0.001 0.001 "{}"\n'
+
+
+def test_the_log_of_the_front_tells_the_requests_of_each_web_host(tmp_path):
+    path = tmp_path / "the access.log"
+    log = FrontLog(HERE, (HERE, THERE), str(path))
+    # A server makes its log with the first request.
+    log.begin()
+    assert log.requests() is None
+    path.write_text(LINE.format("127.0.0.1:8001") * 5)
+    log.begin()
+    with path.open("a") as file:
+        file.write(LINE.format("127.0.0.1:8001") * 2 + LINE.format("-") + LINE.format("127.0.0.2:8001"))
+    assert log.requests() == {"web1": 2, "web2": 1}
+    log.begin()
+    assert log.requests() is None
+    path.rename(tmp_path / "access.log.1")
+    path.write_text(LINE.format("127.0.0.1:8001") * 9)
+    assert log.requests() is None
 
 
 def test_hosts_that_answer_differently_or_not_at_all_are_found():
@@ -160,7 +181,7 @@ def test_hosts_that_answer_differently_or_not_at_all_are_found():
     *_, silent = proofs.answers(deployed(Front(page()), requests=(5, 0)))
     assert silent == Mismatch("web2 responds to some of 24 requests", "none")
     with pytest.raises(NotTried):
-        list(proofs.answers(deployed(Front(page()), requests=(None, None))))
+        list(proofs.answers(deployed(Front(page()), requests=None)))
 
 
 def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():

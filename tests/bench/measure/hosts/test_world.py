@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
-from dataclasses import asdict
+import sys
 
 import pytest
 
-from bench.measure.hosts import loaders, loaders_guards
-from bench.measure.hosts.loaders import Loader
+from bench.measure.hosts import loaders_guards
+from bench.measure.hosts.loaders import Loaders
 from bench.measure.load import Job
 from bench.measure.load.engine import ClosedLoopTool
 from bench.measure.run.guards import Observed
 from bench.serve.production import inventory
 from bench.serve.production.inventory import Host, Inventory
 from bench.verify.hosts import reach
-from bench.verify.hosts.sampling import sampling
+from tests.bench.measure.hosts.test_loaders import CONTROLLER
 from tests.bench.measure.hosts.world import members, require_possible, standing
 from tests.waiting import until
 
@@ -65,30 +64,31 @@ def test_a_full_link_is_named(known):
     load, front = named(known, "load1"), named(known, "front1")
     tool, job = ClosedLoopTool(), Job(f"http://{front.address}:8080", ("/",), 4, 3)
     argv = front.argv(f"exec python3 -c '{SITE}'")
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site, sampling(known) as sampler:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site:
         assert site.stdout.readline() == "ready\n"
-        (share,) = loaders.make((load,), job, ready=sampler.start)
-        costs = sampler.stop()
+        with Loaders(known) as making:
+            loaded = making.make(job, known.path.parent)
         site.kill()
+    (share,) = loaded.shares
+    assert share.host == load
     seen = Observed(share.figures(tool))
-    found = loaders_guards.evaluate(tool, seen, [share], costs, {"tool": 0.9})
+    found = loaders_guards.evaluate(tool, seen, loaded.shares, loaded.costs, {"tool": 0.9})
     assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", found["tool"])
 
 
-def test_a_lost_connection_leaves_nothing_on_a_load_host(known):
-    """As after a kill of the controller: its end of the connection is gone."""
-    load = named(known, "load1")
+def test_a_killed_controller_leaves_nothing_on_a_load_host(known):
+    load, front = named(known, "load1"), named(known, "front1")
 
-    def running() -> str:
-        return subprocess.run(load.argv("pgrep -c python"), capture_output=True, text=True).stdout.strip()
+    def printed(script: str) -> str:
+        return subprocess.run(load.argv(script), capture_output=True, text=True).stdout.strip()
 
-    assert running() == "0"
-    job = asdict(Job("http://127.0.0.1:9", ("/",), 10, 60, rate=5))
-    with Loader(load) as loader:
-        loader.greet()
-        loader.prepare({**job, "threads": 2, "own": [0, 1]})
-        loader.begin(time.time())
-        # The waiting parent and its processes.
-        until(lambda: running() == "3", "it makes load")
-        loader.kill()
-        until(lambda: running() == "0", "nothing of it is left")
+    files = "find /root -type f"
+    before = printed(files)
+    assert printed("pgrep -c python") == "0"
+    argv = [sys.executable, "-c", CONTROLLER, str(known.path), f"http://{front.address}:9"]
+    with subprocess.Popen(argv) as controller:
+        # The program and a process of it at least, not only the shells that start it.
+        until(lambda: int(printed("pgrep -cf '^python3 .* load1 [0-9.]+$'") or 0) >= 2, "it makes load")
+        controller.kill()
+    until(lambda: printed("pgrep -c python") == "0", "nothing of it is left")
+    assert printed(files) == before

@@ -26,7 +26,7 @@ ROOT = Path("/run/benchapp-hosts")
 PREFIX, BRIDGE, NETWORK = "bh-", "bh-bridge", "10.213.0"
 SSH_PORT = 22
 BOOT_S, STOP_S = 300.0, 10.0
-NEEDED = ("ansible-inventory", "ip", "tc", "systemd-nspawn", "dbus-daemon", "setpriv", "unshare", "ssh-keygen", "sshd")
+NEEDED = ("ansible-playbook", "ip", "tc", "systemd-nspawn", "dbus-daemon", "setpriv", "unshare", "ssh-keygen", "sshd")
 SSHD = """[Unit]
 After=network.target
 [Service]
