@@ -111,7 +111,7 @@ def first_line(error):
 
 
 def project_databases():
-    """Each database by its alias; a replica is no database of its own. Raises Failed if the settings cannot be read."""
+    """Each database by its alias; a replica does not count. Raises Failed if the settings cannot be read."""
     try:
         settings = dict(connections.settings)
         found = {alias: connections[alias] for alias in settings if not settings[alias]["TEST"].get("MIRROR")}

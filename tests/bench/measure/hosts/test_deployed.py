@@ -97,8 +97,8 @@ def serving(world: DeployedWorld) -> tuple[bool, bool]:
 def test_without_a_certificate_one_line_says_what_is_missing(world):
     (said,) = re.findall(r'"msg": "(.*)"', world.refused)
     assert said == (
-        "front1 ends TLS and has no certificate in /etc/benchapp/tls; add certificate=DIR to --extra-vars, a directory"
-        " here with fullchain.pem and privkey.pem"
+        "front1 terminates TLS and has no certificate in /etc/benchapp/tls; add certificate=DIR to --extra-vars, a "
+        "directory here with fullchain.pem and privkey.pem"
     )
     # Nothing was begun.
     assert "Packages" not in world.refused

@@ -301,7 +301,7 @@ def test_an_answer_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, 
         answering.start()
         said = ready(tmp_path, "fastcgi", server.getsockname()[1])
         answering.join()
-    assert (said.returncode, "no answer that fastcgi knows" in said.stderr) == (status, bool(status))
+    assert (said.returncode, "no response that fastcgi knows" in said.stderr) == (status, bool(status))
 
 
 APPLICATION = """
