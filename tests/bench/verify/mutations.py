@@ -200,6 +200,11 @@ def stores_errors(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
     return mutant.kept.get(asked.path)
 
 
+def lasts_as_said(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """A page with a long lifetime in X-Accel-Expires stays cached."""
+    return mutant.kept.setdefault(asked.path, answer) if answer.header("x-accel-expires") == "3600" else None
+
+
 def disguised(asked: Asked) -> bool:
     """True if the path looks like a static file."""
     return asked.path.rstrip("/").endswith(".css")
@@ -328,6 +333,7 @@ AFTER: dict[str, After] = {
     "waits-for-the-dead": slowly(2.2, lambda m, q: m.is_later and q.path.startswith(PAGE)),
     "shows-rolled-back": shows_never,
     "full-brings-back": full_brings_back,
+    "lasts-as-said": lasts_as_said,
     "full-disk-breaks": lambda m, q, a: replace(a, status=500) if full(m) and q.path.startswith(PAGE) else None,
     "full-disk-leaves": litters,
     "hosts-flood": flooded,

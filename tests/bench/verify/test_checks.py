@@ -123,7 +123,7 @@ NOTICED = {
     "depends-token": "shares-cookies first-cookies",
     "depends-cookies": "shares-cookies first-cookies",
     "depends-headers": "shares-headers first-headers",
-    "time-kept": "lasts-double lasts-half",
+    "time-kept": "lasts-double lasts-half lasts-as-said",
     "purge-door": "purges-for-all",
     "reloads": "renders-reloads",
     "coded-hits": "keeps-no-coded",
