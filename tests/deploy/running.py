@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx2
 import psutil
@@ -21,12 +22,14 @@ from bench.serve.machine.supervise import Address
 from tests.cases import kit
 
 
-def command(*words: str, database: str = "", timeout_s: float = 300, **more) -> subprocess.CompletedProcess:
-    """Run a command of the project as a user would, in the checkout."""
+def command(
+    *words: str, database: str = "", timeout_s: float = 300, folder: Path = paths.KIT, **more
+) -> subprocess.CompletedProcess:
+    """Run a command of the project as a user would, in the checkout or in a copy of it."""
     env = {**os.environ, **({"DATABASE_URL": database} if database else {})}
     return subprocess.run(
         [sys.executable, *words],
-        cwd=paths.KIT,
+        cwd=folder,
         env=env,
         capture_output=True,
         text=True,
