@@ -384,7 +384,7 @@ def copy_sqlite(folder):
 
 def application(settings, question):
     """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and the problem of an ASGI
-    application that no setting names, or None.
+    application beside a WSGI one, or of one that no setting names; or None.
 
     Without a setting, the module beside the other application counts, or beside the settings, which may be a package,
     or a module of one.
@@ -398,7 +398,8 @@ def application(settings, question):
                 with as_where_served():
                     getattr(importlib.import_module(module), name)
             except (Exception, SystemExit) as error:
-                if named:
+                # Beside one for WSGI it may lack a package that only its servers need.
+                if named and (kind != "asgi" or "wsgi" not in found or question["asgi"]):
                     raise Problem("application " + named, error) from None
                 missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
                 problem = problem or (None if missing else f"{module}: {in_words(error)}")

@@ -283,6 +283,17 @@ def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_pr
     assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
+def test_a_broken_application_for_asgi_is_a_problem_beside_one_for_wsgi(new_project):
+    folder = new_project("ASGI_APPLICATION = 'shop.asgi.application'")
+    (folder / "shop" / "asgi.py").write_text("import package_of_its_servers\n")
+    facts = inspection.inspect(description.read(folder))
+    assert facts.application == {"wsgi": "shop.wsgi:application"}
+    assert "No module named 'package_of_its_servers' (shop/asgi.py:1)" in facts.application_problem
+    (folder / "pyproject.toml").write_text("[tool.benchapp]\nasgi = 'shop.asgi:application'\n")
+    with pytest.raises(BenchError, match=r"shop\.asgi:application cannot be imported"):
+        inspection.inspect(description.read(folder))
+
+
 def test_a_package_with_a_name_of_the_kit_s_is_that_of_the_project(new_project):
     folder = new_project(said="[tool.benchapp]\nsettings = 'config.settings'\n")
     (folder / "shop").rename(folder / "config")
