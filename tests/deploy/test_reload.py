@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -22,6 +23,8 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
+# See `sysctls` of the servers' manifests.
+MIGRATES = Path("/proc/sys/net/ipv4/tcp_migrate_req")
 PATHS = ("/healthz", "/authors/", "/static/small.txt")
 PAUSE_S = 0.05
 
@@ -114,8 +117,12 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
             assert done[inner.name].startswith("reloaded by ")
         else:
             assert done[inner.name] == "restarted"
-        if doubled or inner.reload.application:
-            assert (visitors.failed, statuses) == ([], [200])
+        if inner.reload.application:
+            assert statuses == [200]
+        # What waits at a port that two share is lost as one of them closes it, unless the kernel hands it over.
+        handed_over = not inner.shares or (MIGRATES.is_file() and MIGRATES.read_text().strip() == "1")
+        if (inner.reload.application or inner.instances) and handed_over:
+            assert visitors.failed == []
         serves_the_new_release(running.url, old)
 
 
