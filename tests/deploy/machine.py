@@ -24,6 +24,8 @@ SIZE = "4g"
 # Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
 ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
 NSPAWN = (
+    # A test that is killed leaves no machine behind.
+    *("setpriv", "--pdeathsig", "TERM"),
     *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit"),
     *("--private-network", "--private-users=no", "--link-journal=no", "--timezone=off", "--resolv-conf=off"),
 )
@@ -86,7 +88,7 @@ def booted(folder: Path, release: int | None = None) -> Iterator[Machine]:
     the test where none can be booted, and says why. It starts none of the services that are installed here."""
     if os.geteuid() != 0:
         pytest.skip("a machine is booted by root alone")
-    for name in ("systemd-nspawn", "nsenter"):
+    for name in ("systemd-nspawn", "nsenter", "setpriv"):
         if programs.find([name]) is None:
             pytest.skip(f"program not installed: {name}")
     root = folder / "root"
