@@ -39,19 +39,21 @@ def _lines(name: str, placed: Placed) -> Iterator[tuple[str, str]]:
     for server in placed.case.servers:
         texts = render.texts(server, placed)
         for file, templates in render.server_files(server, placed.case).items():
-            lines = [line for path in templates for line in path.read_text("utf-8").splitlines()]
-            for before in _before(uses, lines):
+            for before in _before(uses, [path.read_text("utf-8") for path in templates]):
                 if before in texts.get(file, "") and not before.lstrip().startswith(COMMENTS):
                     yield file, _directive(before)
         for index, word in enumerate(server.start):
-            if _before(uses, [word]):
+            if list(_before(uses, [word])):
                 option = word.partition("{{")[0] or server.start[index - 1]
                 yield f"systemd/{placed.places.name}-{server.name}.service", _directive(option)
 
 
-def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:
+def _before(uses: re.Pattern[str], texts: list[str]) -> Iterator[str]:
     """The beginning of each line with the value."""
-    return [found[1] for line in lines if (found := uses.match(line))]
+    for text in texts:
+        for line in text.splitlines():
+            if found := uses.match(line):
+                yield found[1]
 
 
 def _directive(before: str) -> str:

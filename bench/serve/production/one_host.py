@@ -366,7 +366,9 @@ def _services_in_place(placed: Placed) -> dict[str, list[str]]:
 
 def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
     """The services that packages of the servers and of their exporters bring and start, each once."""
-    found = [name for server in servers for name in server.services]
+    found: list[str] = []
+    for server in servers:
+        found += server.services
     for server in units.with_metrics(servers, case):
         if server.metrics:
             found += server.metrics.services
@@ -385,15 +387,23 @@ def _figures(placed: Placed) -> list[tuple[str, str, str]]:
 
 def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
     """The Debian packages of the servers' exporters."""
-    found = [server.metrics for server in units.with_metrics(servers, case)]
-    return [package for metrics in found if metrics for package in metrics.packages]
+    found: list[str] = []
+    for server in units.with_metrics(servers, case):
+        if server.metrics:
+            found += server.metrics.packages
+    return found
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:
     """The Debian packages of servers, of services and of what the layers need of the servers, each once."""
-    named = [package for server in servers for package in server.packages]
-    named += [package for service in services for package in service.packages]
-    named += [package for layer in layers for server in servers for package in layer.packages.get(server.name, [])]
+    named: list[str] = []
+    for server in servers:
+        named += server.packages
+    for service in services:
+        named += service.packages
+    for layer in layers:
+        for server in servers:
+            named += layer.packages.get(server.name, [])
     return list(dict.fromkeys(named))
 
 

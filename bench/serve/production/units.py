@@ -141,29 +141,26 @@ def _of_exporter(server: Server, start: tuple[str, ...], placed: Placed) -> Unit
 
 def logs(placed: Placed, found: Sequence[Unit]) -> list[Log]:
     """The log files of each server that has a unit among those `found`."""
-    names, site = {unit.name for unit in found}, placed.places.name
-    return [
-        Log(
-            files,
-            server_user(server, placed),
-            server.rotates,
-            f"systemctl kill --kill-who=main --signal={server.reopen} {site}-{server.name}.service"
-            if server.reopen
-            else "",
-        )
-        for server in placed.case.servers
-        if f"{site}-{server.name}" in names and (files := _log_files(server, placed))
-    ]
+    logged = []
+    names = {unit.name for unit in found}
+    for server in placed.case.servers:
+        name, files, reopen = f"{placed.places.name}-{server.name}", _log_files(server, placed), ""
+        if server.reopen:
+            reopen = f"systemctl kill --kill-who=main --signal={server.reopen} {name}.service"
+        if name in names and files:
+            logged.append(Log(files, server_user(server, placed), server.rotates, reopen))
+    return logged
 
 
 def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
-    case, places = placed.case, placed.places
-    texts = [path.read_text("utf-8") for found in render.server_files(server, case).values() for path in found]
-    named = sorted({name for text in texts for name in OTHER_LOG.findall(text)})
-    found = [name.replace("{{ logs }}", places.logs) for name in named]
+    case, text = placed.case, ""
+    for files in render.server_files(server, case).values():
+        text += "\n".join(path.read_text("utf-8") for path in files)
+    named = sorted(set(OTHER_LOG.findall(text)))
+    found = [name.replace("{{ logs }}", placed.places.logs) for name in named]
     # One behind another web server has the file for it, too, and does not read it.
     outermost = server == case.stack.servers[-1] and case.settings["access_log"] != NO_LOG
-    if outermost and any(ACCESS in text for text in texts):
+    if outermost and ACCESS in text:
         found.append(str(case.settings["access_log"]))
     return tuple(found)
 
