@@ -160,7 +160,7 @@ def resolve(
 
 
 def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:
-    """Like `resolve`; raises BenchError with the reason when it cannot run here."""
+    """Like `resolve`; raises BenchError with the reason if the case cannot run here."""
     found = resolve(project, stack, layer, **how)
     if isinstance(found, CannotRun):
         raise BenchError(f"{stack} with layer {layer} cannot run here: {found.reason}")

@@ -74,7 +74,7 @@ class Chain:
         self._held.clear()
 
     def entries(self) -> int:
-        """The number of entries in the caches of the servers; raises ValueError when one cannot be asked."""
+        """The number of entries in the caches of the servers; raises ValueError for an unreachable one."""
         return sum(_entries_of(server, self.placed) for server in self._case.servers if server.entries)
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:

@@ -110,7 +110,7 @@ class Running:
         return self.group.oom_kills() if self.group else None
 
     def answers(self) -> bool:
-        """True if the site gives a healthy answer now."""
+        """True if the site gives a healthy response now."""
         return http.status(self.url, self.case.project.health) in http.HEALTHY
 
     def died(self) -> DeploymentError | None:
@@ -118,22 +118,23 @@ class Running:
         return next(filter(None, (process.died() for process in self.processes)), None)
 
     def start_again(self, name: str) -> None:
-        """Start a server, service or sidecar that has ended, where it was, without waiting until it serves.
+        """Start a server, service or sidecar again that has ended, without waiting until it serves.
 
-        Raises DeploymentError when its program cannot be executed.
+        Raises DeploymentError if its program cannot be executed.
         """
         part = self.services if name in {process.name for process in self.services.processes} else self.chain
         part.start_again(name)
 
     def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Have a server or service hang until the block ends: connections to it open, and nothing answers on them."""
+        """Have a server or service hang until the block ends: connections open, no response."""
         return supervise.hung(next(process for process in self.processes if process.name == name))
 
     @contextmanager
     def on_small_disk(self, folder: Path) -> Iterator[small_disk.SmallDisk]:
-        """Restart the servers with an empty directory of theirs, such as the store, on a small disk of its own.
+        """Restart the servers with an empty directory, such as the store, on a separate small disk, until the block
+        ends.
 
-        It is so until the block ends. Raises small_disk.CannotMount where that is not possible.
+        Raises small_disk.CannotMount if that is not possible.
         """
         self.chain.stop()
         try:
@@ -227,7 +228,7 @@ def _brought_up(
     releases: Releases | None,
     shares: Services | None,
 ) -> Running:
-    """Start services and servers, the inner before the outer, and wait until the site answers."""
+    """Start services and servers, the inner before the outer, and wait until the site responds."""
     case = placed.case
     project, chosen = case.project, case.database
     # The pages of a commit were looked at with rows that were not migrated to it.

@@ -143,7 +143,7 @@ class Layout:
 
 @contextmanager
 def directories(project: UnderTest, run_dir: Path | None, name: str) -> Iterator[Layout]:
-    """The directories of a deployment, made; a temporary `run_dir` where None is given, and the sockets go at the end.
+    """The directories of a deployment, made; a temporary `run_dir` for None. The sockets go at the end.
 
     The logs of a temporary one survive a DeploymentError, under var/logs/`name`.
     """

@@ -142,7 +142,7 @@ def production_places(values: Values) -> HostPaths:
 
 
 def with_listener(case: Case) -> tuple[Case, bool]:
-    """The case with values that its outermost server can serve; and whether another server must end TLS."""
+    """The case with values that its outermost server can serve; and whether another server must terminate TLS."""
     values, front = case.values, case.servers[-1]
     if values.places and values.names["listener"] == "plain":
         # No server terminates TLS: a site that requires HTTPS would redirect every client to itself forever.

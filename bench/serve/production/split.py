@@ -94,7 +94,7 @@ class Split:
 
     @property
     def inner(self) -> tuple[Server, ...]:
-        """The servers of a web host, the last of which the front asks."""
+        """The servers of a web host, the last of which gets the front's requests."""
         return self.case.stack.servers[:-1]
 
     @property
