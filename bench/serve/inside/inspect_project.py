@@ -79,8 +79,9 @@ def inspect(question, folder):
     facts.update(from_settings(settings), **services(settings))
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
-    facts["application"], facts["application_problem"] = application(settings, question)
-    routes = url_patterns()
+    with replaced(settings, noted_static(settings)):
+        facts["application"], facts["application_problem"] = application(settings, question)
+        routes = url_patterns()
     facts["urls"] = [route for route, _, _ in routes]
     facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
     facts["media_url"] = None if facts["media_view"] else facts["media_url"]
@@ -509,13 +510,31 @@ def as_served(settings, remote, folder):
     # A setting from an unset variable is empty, or None.
     settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
+    for name, value in noted_static(settings).items():
+        put(settings, name, value)
+
+
+def noted_static(settings):
+    """The settings with which static files have their own names, and missing ones are noted."""
     loaded("noted_static", Path(__file__).parent / "noted_static.py")
-    noted = "noted_static.NotedStaticFilesStorage"
+    noted, found = "noted_static.NotedStaticFilesStorage", {}
     if "staticfiles" in getattr(settings, "STORAGES", {}):
-        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": {"BACKEND": noted}})
+        found["STORAGES"] = {**settings.STORAGES, "staticfiles": {"BACKEND": noted}}
     # Before Django 5.1 its older name wins, if the project has it.
     if settings.is_overridden("STATICFILES_STORAGE"):
-        put(settings, "STATICFILES_STORAGE", noted)
+        found["STATICFILES_STORAGE"] = noted
+    return found
+
+
+@contextlib.contextmanager
+def replaced(settings, values):
+    """Settings with these values during the block: modules may ask for a static file that is not collected yet."""
+    own = {name: getattr(settings, name) for name in values}
+    for name, value in values.items():
+        put(settings, name, value)
+    yield
+    for name, value in own.items():
+        put(settings, name, value)
 
 
 def put(settings, name, value):

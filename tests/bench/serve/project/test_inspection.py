@@ -283,6 +283,19 @@ def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_pr
     assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
+def test_urls_may_name_a_static_file_that_is_not_collected_yet(new_project):
+    hashed = "{'BACKEND': 'django.contrib.staticfiles.storage.ManifestStaticFilesStorage'}"
+    folder = new_project(
+        f"from django.conf.global_settings import STORAGES\nSTORAGES = {{**STORAGES, 'staticfiles': {hashed}}}"
+    )
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.templatetags.static import static\nICON = static('admin/img/search.svg')\n")
+        urls.write("urlpatterns += [path('icon/', lambda request: HttpResponse(ICON))]\n")
+    facts = inspection.inspect(description.read(folder), 10, closely=True)
+    assert {page.path: page.status for page in facts.pages}["/icon/"] == 200
+    assert facts.static_hashed and not facts.missing_static
+
+
 def test_a_broken_application_for_asgi_is_a_problem_beside_one_for_wsgi(new_project):
     folder = new_project("ASGI_APPLICATION = 'shop.asgi.application'")
     (folder / "shop" / "asgi.py").write_text("import package_of_its_servers\n")
