@@ -19,23 +19,13 @@ FILES = ("manage.py", "pyproject.toml", "requirements.lock")
 VARNISH = "deploy/servers/varnish/varnish.vcl.j2"
 NGINX = "deploy/servers/nginx/nginx.conf.j2"
 MICROCACHE = "deploy/layers/nginx-microcache/nginx.conf.j2"
-MEMCACHED = "deploy/layers/nginx-memcached/nginx.conf.j2"
-APACHE = "deploy/layers/apache-cache/httpd.conf.j2"
-UWSGI = "deploy/layers/uwsgi-cache/uwsgi.ini.j2"
-STATIC = "deploy/layers/staticgenerator/nginx.conf.j2"
 WATCHED = "benchapp/caching/watched.py"
-READS = "benchapp/caching/request_reads.py"
-RULE = "benchapp/caching/cacheability.py"
 LIMITS = "benchapp/login_limit/limits.py"
 
 TWO_NAMES = ("--set", "server_names=127.0.0.1 a.example")
 PAGE_CACHE = "nginx-gunicorn~page-cache"
 ON_VARNISH = "nginx-gunicorn~varnish"
 ON_MICROCACHE = "nginx-gunicorn~nginx-microcache"
-ON_MEMCACHED = "nginx-gunicorn~nginx-memcached"
-ON_APACHE = "apache-modwsgi~apache-cache"
-ON_UWSGI = "nginx-uwsgi~uwsgi-cache"
-ON_STATIC = "nginx-gunicorn~staticgenerator"
 
 
 @dataclass(frozen=True)
@@ -74,67 +64,8 @@ CHECKS = {
         VARNISH, "grace = {{ cache_seconds // 2 }}s", "grace = {{ cache_seconds * 2 }}s", "time-kept", ON_VARNISH
     ),
     "password-looked-up": Mistake(VARNISH, "req.http.Authorization || ", "", "authorization", ON_VARNISH),
-    "type-looked-up": Mistake(VARNISH, " || req.http.Content-Type) {", ") {", "depends-headers", ON_VARNISH),
-    "unmarked-stored": Mistake(VARNISH, 'beresp.http.X-Cacheable != "1" || ', "", "depends-cookies", ON_VARNISH),
-    "vary-lost": Mistake(VARNISH, "set resp.http.Vary = resp.http.X-Vary;", "", "headers-kept", ON_VARNISH),
-    "script-s-request-looked-up": Mistake(
-        MICROCACHE,
-        "_cache_bypass $has_session $bypasses $not_a_page",
-        "_cache_bypass $has_session $not_a_page",
-        "partial-requests",
-        ON_MICROCACHE,
-    ),
-    "rule-not-asked": Mistake(
-        MICROCACHE, "$unmarked { default 1; 1", "$unmarked { 1", "depends-address", ON_MICROCACHE
-    ),
     "own-time-to-live": Mistake(MICROCACHE, "Vary X-Accel-Expires;", "Vary;", "time-kept", ON_MICROCACHE),
-    "file-never-looked-at": Mistake(
-        MICROCACHE, "open_file_cache_valid 0;", "open_file_cache_valid 60s;", "told-of-writes", ON_MICROCACHE
-    ),
-    "key-of-another-name": Mistake(
-        MICROCACHE, "_cache_key $request_uri", "_cache_key $scheme$request_uri", "told-of-writes", ON_MICROCACHE
-    ),
-    "times-of-nginx-shown": Mistake(
-        MICROCACHE,
-        "{{ upstream_module }}_hide_header Cache-Control;\n            add_header Cache-Control"
-        " $own_cache_control always;",
-        "",
-        "headers-kept",
-        ON_MICROCACHE,
-    ),
-    "password-given-a-page": Mistake(
-        MEMCACHED, "$http_authorization$http_hx_request", "$http_hx_request", "authorization", ON_MEMCACHED
-    ),
-    "charset-lost": Mistake(MEMCACHED, "            charset utf-8;\n", "", "headers-kept", ON_MEMCACHED),
-    "session-given-a-page": Mistake(
-        STATIC,
-        "map $http_cookie $has_session { ~{{ session_cookie_re }} 1; }",
-        'map "" $has_session { default ""; }',
-        "signed-in-not-kept",
-        ON_STATIC,
-    ),
-    "internal-header-believed": Mistake(APACHE, "RequestHeader unset FrontCookie\n", "", "forged-internal", ON_APACHE),
-    "generation-ignored": Mistake(
-        APACHE,
-        'RequestHeader set Cookie "expr=generation=%{file:{{ store }}/purged}"',
-        'RequestHeader set Cookie "expr=generation=1"',
-        "told-of-writes",
-        ON_APACHE,
-    ),
-    "rule-not-asked-by-apache": Mistake(
-        APACHE, "resp('X-Cacheable') != '1' && ", "resp('X-Cacheable') == '2' && ", "depends-headers", ON_APACHE
-    ),
-    "browser-told-to-keep": Mistake(UWSGI, "route-run = delheader:Expires\n", "", "headers-kept", ON_UWSGI),
-    "type-given-a-page": Mistake(
-        UWSGI, "route-if-not = empty:${CONTENT_TYPE} goto:application\n", "", "depends-headers", ON_UWSGI
-    ),
     # Of the rule of all layers.
-    "address-not-watched": Mistake(
-        WATCHED, '{"HTTP_ACCEPT_ENCODING"}', '{"HTTP_ACCEPT_ENCODING", "REMOTE_ADDR"}', "depends-address", PAGE_CACHE
-    ),
-    "peer-not-watched": Mistake(
-        WATCHED, '{"type", "asgi",', '{"client", "type", "asgi",', "depends-address", "uvicorn~page-cache"
-    ),
     "host-not-watched": Mistake(
         WATCHED,
         '        reads.note("host")\n        reads.is_paused',
@@ -150,68 +81,13 @@ CHECKS = {
         "depends-token",
         PAGE_CACHE,
     ),
-    "headers-not-watched": Mistake(
-        WATCHED, "        self._meta.note(self.to_wsgi_name(name))\n", "", "depends-headers", PAGE_CACHE
-    ),
-    "public-by-its-first-letters": Mistake(
-        READS, "{path.rstrip('/')}/\"", "{path.rstrip('/')}\"", "not-public", PAGE_CACHE
-    ),
-    "other-cache-control-ignored": Mistake(
-        RULE, '.endswith(("cache-control", "surrogate-control"))', ' == "cache-control"', "cache-control", PAGE_CACHE
-    ),
-    "revalidation-ignored": Mistake(
-        RULE, '|= {"must-revalidate", "proxy-revalidate"}', "|= set()", "own-lifetime", PAGE_CACHE
-    ),
-    "nonce-in-a-tag-ignored": Mistake(RULE, "NONCE.search(html(response)) is not None", "False", "nonce", PAGE_CACHE),
-    "spelling-of-the-host-kept": Mistake(
-        RULE, "    return reason_of_spelling(request)\n", '    return ""\n', "junk-hosts", PAGE_CACHE
-    ),
-    "coded-pages-not-kept": Mistake(
-        "benchapp/caching/external/cacheable_header.py",
-        "        normalized_coding(request, identity_only=True)\n",
-        "",
-        "coded-hits",
-        ON_VARNISH,
-    ),
-    "generation-not-compared": Mistake(
-        "benchapp/caching/django_cache.py",
-        "if stored_under != current:",
-        "if not stored_under:",
-        "told-of-writes",
-        PAGE_CACHE,
-    ),
-    "words-end-early": Mistake(
-        "benchapp/caching/generations.py",
-        "return 2 * app_settings.CACHING_SECONDS + SLOWEST_RENDERING_S",
-        "return app_settings.CACHING_SECONDS // 3",
-        "time-kept",
-        PAGE_CACHE,
-    ),
     # Of the site.
-    "root-path-of-a-client": Mistake(
-        "config/asgi.py",
-        "root_path.without_root_path(get_asgi_application())",
-        "get_asgi_application()",
-        "forged-headers",
-        "daphne~none",
-    ),
-    "first-address-believed": Mistake(
-        "benchapp/serving/client_address.py",
-        "for word in reversed(named)",
-        "for word in named",
-        "forwarded-for",
-        "gunicorn~none",
-        ("--set", "listener=behind"),
-    ),
     "name-in-any-spelling": Mistake(
         LIMITS,
         'unicodedata.normalize("NFKC", name[:MAX_NAME]).casefold().strip()',
         "name",
         "login-spellings",
         "nginx-gunicorn~none",
-    ),
-    "shown-after-a-logout": Mistake(
-        "benchapp/serving/sessions.py", "no_store=True", "no_store=False", "own-name", "nginx-gunicorn~none"
     ),
 }
 FAULTS = {
@@ -228,19 +104,6 @@ FAULTS = {
         "keys_zone=microcache:64m max_size=1g",
         "made-up-pages",
         ON_MICROCACHE,
-    ),
-    "room-not-counted": Mistake(
-        "benchapp/caching/stores/files.py", "if taken <= self.max_bytes:", "if taken:", "made-up-pages", ON_STATIC
-    ),
-    "lock-of-the-dead": Mistake(
-        "benchapp/caching/render_lock.py", "LOCK_TTL_S = 3", "LOCK_TTL_S = 60", "render-lock-holder-killed", PAGE_CACHE
-    ),
-    "write-not-told-again": Mistake(
-        "benchapp/caching/generations.py",
-        "        _retry(alias).request(for_s=app_settings.CACHING_SECONDS)\n",
-        "        pass\n",
-        "caching-service-cut-off",
-        PAGE_CACHE,
     ),
 }
 
