@@ -61,7 +61,7 @@ def test_there_are_no_more_processes_than_connections(site, tmp_path):
 def test_a_connection_requests_the_addresses_in_turn_and_answers_are_counted_by_status(site, tmp_path):
     paths = ("/", "/503", "/302", "/slow")
     figures = made(site.url, tmp_path / "load", paths, connections=1, seconds=2)
-    assert figures.requests_total > 8
+    assert figures.requests_total > 4
     assert site.order == [paths[i % 4] for i in range(len(site.order))]
     assert set(figures.statuses) == {"200", "503", "302"}
     assert figures.responses_not_2xx == figures.statuses["503"] + figures.statuses["302"]

@@ -82,8 +82,8 @@ def test_even_the_shortest_trial_has_a_sample_at_its_start_and_its_end(spawn):
 @needs_pss
 def test_samples_come_at_the_interval(spawn):
     process = spawn("print('ready', flush=True); input()")
-    usage = sampled({"one": process.pid}, lambda: time.sleep(0.5), interval_s=0.1)["one"]
-    assert 4 <= len(usage.memory) <= 8
+    usage = sampled({"one": process.pid}, lambda: time.sleep(1), interval_s=0.1)["one"]
+    assert 3 <= len(usage.memory) <= 13
     assert usage.memory_peak_bytes == max(size for _, size in usage.memory)
 
 
