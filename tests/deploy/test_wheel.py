@@ -29,7 +29,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.long]
 SHORT = ["--connections", "2", "--rounds", "2", "--duration", "1"]
 for guard in ("interference", "drift", "tool"):
     SHORT += ["--guard", f"{guard}=off"]
-UP_S, COMMAND_S = 120, 240
+# Servers are installed meanwhile.
+UP_S, COMMAND_S = 600, 600
 
 
 @dataclass(frozen=True)
