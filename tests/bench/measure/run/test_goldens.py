@@ -25,7 +25,7 @@ SHORT = ["--duration", "1", *UNGUARDED]
 RATES = {"one": 1000.0, "two": 980.0, "three": 600.0, "four": 590.0, "five": 300.0, "six": 990.0}
 INTERFERED = "interference: other processes took 40% of the machine"
 # Parts of the output that depend on the machine.
-HERE = re.compile(r"; time left.*|, in about .*| in \d+\.\d s| make by \w+")
+HERE = re.compile(r"; time left.*|, in about .*| in \d+\.\d s|, load by \w+")
 
 
 def stacks(*names: str) -> list[str]:
