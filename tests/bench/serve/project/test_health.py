@@ -158,7 +158,7 @@ def test_what_a_page_lacks_is_named_and_a_command_of_build_makes_it(new_project,
     made.mkdir(parents=True)
     (made / "makefile.py").write_text(MAKES)
     line = (folder / "shop" / "urls.py").read_text().splitlines().index(READS.strip().splitlines()[3]) + 1
-    with pytest.raises(BenchError, match=rf"GET / is answered .* FileNotFoundError: .* \(shop/urls.py:{line}\); "):
+    with pytest.raises(BenchError, match=rf"GET / returns status 500: FileNotFoundError: .* \(shop/urls.py:{line}\); "):
         served(folder)
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["makefile"]\n')
     assert served(folder) == ()
