@@ -64,7 +64,7 @@ def test_code_that_asks_for_rows_while_it_is_loaded_is_told_so(new_project, own_
     folder = new_project("INSTALLED_APPS.append('shop')")
     subprocess.run([sys.executable, "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
     (folder / "shop" / "apps.py").write_text(READY)
-    with pytest.raises(BenchError, match="no such table: auth_user; there are no rows yet: have the code ask"):
+    with pytest.raises(BenchError, match="no such table: auth_user; there are no rows yet: have the code query"):
         commands.collect_static(open_project(folder), ME)
 
 
