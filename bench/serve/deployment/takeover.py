@@ -25,12 +25,17 @@ POLL_S = 0.05
 
 def is_possible(server: Server, address: Address) -> bool:
     """True if a second application server can take connections at the address of the first."""
-    return bool(server.inherits or server.shares or address.path)
+    return bool(server.inherits or server.shares or _can_move(server, address))
+
+
+def _can_move(server: Server, address: Address) -> bool:
+    """True if a second one may have another socket file: the command names the file, not a configuration file."""
+    return bool(address.path) and any("listen" in word for word in server.start)
 
 
 def own_address(server: Server, address: Address, turn: int) -> Address:
     """The address of one of the two: a separate socket file, or the shared address."""
-    if server.inherits or not address.path:
+    if server.inherits or not _can_move(server, address):
         return address
     path = Path(address.path)
     return Address(path=str(path.with_name(f"{path.stem}.{turn % 2}{path.suffix}")))

@@ -88,7 +88,14 @@ def test_it_waits_for_each_process_to_load_the_application(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("stack", "possible"),
-    [("gunicorn", True), ("nginx-uwsgi", True), ("granian", True), ("nginx-waitress", True), ("uwsgi", False)],
+    [
+        ("gunicorn", True),
+        ("nginx-uwsgi", True),
+        ("granian", True),
+        ("nginx-waitress", True),
+        ("uwsgi", False),
+        ("lighttpd-flup", False),
+    ],
 )
 def test_what_shares_an_address_is_known_of_its_manifest(stack, possible):
     server = servers(stack)[0]
