@@ -21,7 +21,7 @@ ON = ("--set", "metrics=on")
 def figures(stack: str, server: str) -> str:
     """Where the manifest says that they are."""
     found = next(item for item in catalog.read().stacks[stack].servers if item.name == server)
-    return found.metrics.url
+    return found.metrics.url.replace("{{ metrics_bind }}", "127.0.0.1")
 
 
 def test_haproxy_speaks_prometheus_and_gunicorn_statsd(site_url):

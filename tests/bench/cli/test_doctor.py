@@ -1,6 +1,8 @@
 """Output and exit status of `python -m bench doctor`."""
 
+import contextlib
 import json
+import sqlite3
 
 SECRET = {"PASSWORD": "aXq7Lw"}
 
@@ -9,8 +11,9 @@ def test_it_prints_errors_and_warnings_within_a_screen(bench, new_project, monke
     monkeypatch.setenv("LINES", "40")
     monkeypatch.setenv("COLUMNS", "80")
     folder = new_project("DEBUG = True")
-    # A file without tables: a missing one would be filled.
-    (folder / "db.sqlite3").touch()
+    # A database without the tables of Django: a missing one would be filled.
+    with contextlib.closing(sqlite3.connect(folder / "db.sqlite3")) as database:
+        database.execute("CREATE TABLE other (id)")
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
