@@ -164,7 +164,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(rendered, layer, c
     units = services(files)
     assert set(units) == {"benchapp-uwsgi", "benchapp-uwsgi-standin", "benchapp-nginx", unit} - {""}
     assert "".join(lines_of(files["site.env"], "CACHE_URL")) == cache_url
-    assert ("The layer's cache is a unit of its own" in files[NOTE]) == (layer == "fragments")
+    assert ("The layer's cache is a separate unit" in files[NOTE]) == (layer == "fragments")
     if unit:
         (enabled,) = [line for line in files["benchapp-install"].splitlines() if "enable benchapp.target" in line]
         assert unit in enabled.split()
