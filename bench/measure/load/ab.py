@@ -14,7 +14,7 @@ ENDLESS = 5_000_000
 
 
 class Ab(Tool):
-    """https://httpd.apache.org/docs/2.4/programs/ab.html"""
+    """ab(1)."""
 
     name = "ab"
     programs = ("ab",)
