@@ -10,13 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.exceptions import FieldDoesNotExist, ObjectDoesNotExist
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.signals import setting_changed
 from django.db import models
 from django.utils import translation
@@ -26,8 +24,8 @@ from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.model_signals import unwatch, watch
 from benchapp.caching.private_apis import has_language_in_urls
+from benchapp.caching.row_values import FIELD, has_value
 
-FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
 logger = logging.getLogger(__name__)
 
@@ -66,26 +64,11 @@ def problem(label: str, pages: Sequence[str]) -> str:
         return f"{label} needs a list of pages"
     for page in pages:
         for name in FIELD.findall(page):
-            if not _has(model, name):
+            if not has_value(model, name):
                 return f"{label} has no {name!r}"
         if said := _problem_of_page(page):
             return f"{label}: {said}: {page!r}"
     return ""
-
-
-def _has(model: Any, name: str) -> bool:
-    """True if rows of a model may have a value of that name; of what a method or a manager gives nothing is known."""
-    for part in name.split("."):
-        if not hasattr(model, part):
-            return False
-        try:
-            field = model._meta.get_field(part)
-        except FieldDoesNotExist:
-            return True
-        if not (field.many_to_one or field.one_to_one) or field.related_model is None:
-            return True
-        model = field.related_model
-    return True
 
 
 def _problem_of_page(page: str) -> str:

@@ -1,11 +1,24 @@
-"""The path of the rest of the kit, from here: in a clone, or in the wheel's own folder."""
+"""The rest of the kit, from here: its path in a clone or in the wheel's own folder, and modules of the caching app."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
 
 _INSTALLED = Path(__file__).parents[2] / "kit"
 FOLDER = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3]
+
+# Begins the names of modules of the caching app that are loaded here.
+OF_CACHING = "benchapp_of_caching_"
+
+
+def module_of_caching(name):
+    """A module of the caching app by its file: the project need not have the app."""
+    spec = importlib.util.spec_from_file_location(OF_CACHING + name, FOLDER / "benchapp" / "caching" / name)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def hides(folder: Path, project: Path) -> bool:

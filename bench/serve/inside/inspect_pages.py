@@ -3,7 +3,6 @@ out of caches; a part of inspect_project."""
 
 import contextlib
 import functools
-import importlib.util
 import itertools
 import sys
 
@@ -21,11 +20,8 @@ FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.
 CALLERS = ("django.core.handlers", "django.test")
 # Of Django and Python: the code that calls them is the cause.
 PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_collections_abc", "copy", "json")
-# The rule of the layers, for requests that are watched here.
-CACHING = inspect_kit.FOLDER / "benchapp" / "caching"
 # No layer sees the reads of these, if they come first.
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
-OF_CACHING = "benchapp_of_caching_"
 TOOLBAR = "debug_toolbar."
 # Static files that the page which is rendered now names and nobody has: name -> the line that names it.
 MISSING_STATIC = {}
@@ -259,7 +255,7 @@ _NOTES = []
 
 def watch_reads(get_response):
     """Middleware that watches the reads of a request, by the rule of the layers."""
-    watched = _of_caching("watched.py")
+    watched = inspect_kit.module_of_caching("watched.py")
 
     class Told(watched.Reads):
         """The names that are read, each reported at once."""
@@ -296,14 +292,6 @@ def _is_usual(name, frame):
 
 
 @functools.lru_cache
-def _of_caching(name):
-    """A module of the caching app by its path: the project need not have the app."""
-    spec = importlib.util.spec_from_file_location(OF_CACHING + name.replace("/", "_"), CACHING / name)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def _own_frames(frame):
     """The frames from here to the middleware or view that Django called."""
     while frame is not None and not _module(frame).startswith(CALLERS):
@@ -341,7 +329,7 @@ def _module(frame):
 
 def _is_ours(frame):
     """True if a frame is of the watching code."""
-    return _module(frame) == __name__ or _module(frame).startswith(OF_CACHING)
+    return _module(frame) == __name__ or _module(frame).startswith(inspect_kit.OF_CACHING)
 
 
 def cause_of(frame):

@@ -9,6 +9,7 @@ import re
 import threading
 from pathlib import Path
 
+import inspect_kit
 from error_words import in_a_line
 
 # So long nobody waits for a database, a cache or a storage.
@@ -96,6 +97,7 @@ def stale_problem(stale):
     """The first unknown model or field in the rules of stale pages, or None."""
     from django.apps import apps
 
+    row_values = inspect_kit.module_of_caching("row_values.py")
     for label, pages in stale.items():
         try:
             model = apps.get_model(label)
@@ -103,28 +105,11 @@ def stale_problem(stale):
             return "names " + label + ", which is no model of it"
         if model._meta.swapped:
             return "names " + label + ", which is replaced by " + model._meta.swapped
-        names = re.findall(r"\{([\w.]+)\}", "".join(pages))
-        missing = [name for name in names if not has_value(model, name)]
+        names = row_values.FIELD.findall("".join(pages))
+        missing = [name for name in names if not row_values.has_value(model, name)]
         if missing:
             return "names " + missing[0] + ", which " + label + " has not"
     return None
-
-
-def has_value(model, name):
-    """True if rows of a model may have a value of that name; of what a method or a manager gives nothing is known."""
-    from django.core.exceptions import FieldDoesNotExist
-
-    for part in name.split("."):
-        if not hasattr(model, part):
-            return False
-        try:
-            field = model._meta.get_field(part)
-        except FieldDoesNotExist:
-            return True
-        if not (field.many_to_one or field.one_to_one) or field.related_model is None:
-            return True
-        model = field.related_model
-    return True
 
 
 def sites():
