@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from django.core.exceptions import ImproperlyConfigured
 
+from benchapp.caching import local_hosts
 from benchapp_overlay import caches, environment, external_services, pools, project_settings
 
 _below = project_settings.load(os.environ["OVERLAID_SETTINGS"])
@@ -49,8 +50,7 @@ BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
 SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
-_local = {"localhost", ".localhost", "127.0.0.1", "0.0.0.0", "[::1]", "::1", "*"}
-BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in _local] or ALLOWED_HOSTS
+BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in (*local_hosts.LOCAL, "*")] or ALLOWED_HOSTS
 if not _env.flag("BENCHAPP_HTTPS"):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False

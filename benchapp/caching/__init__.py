@@ -8,10 +8,11 @@ conf          the settings, with their defaults; `checks`: errors in them
 middleware    the outermost and the innermost middleware, which build what the active layers need
 registry      every layer: options, middleware, and the function that drops stale pages
 invalidation  stale pages, sent to the active layers after the commit
-watch         writes to models, each of which invalidates the pages of its row; `stale` has the rules of settings
+model_signals  writes to models, each of which invalidates the pages of its row; `stale_rules` has the rules of
+              settings, and `row_values` the names of values in them
 cacheability  requests and responses that a shared cache may serve and store
-reads         the rule: values of a visitor that no public page may read; `watched`: how reads are noted
-hosts         the site's own host, port and scheme
+request_reads  the rule: values of a visitor that no public page may read; `watched`: how reads are noted
+hosts         the site's own host, port and scheme; `local_hosts`: names of this machine
 harmless      values that a site reads although no page depends on them
 outcome       hit, miss, or the reason why a page passes the cache
 variants      pages by query string and language

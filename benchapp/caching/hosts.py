@@ -14,9 +14,8 @@ from django.http import HttpRequest
 from django.http.request import split_domain_port
 
 from benchapp.caching.conf import app_settings
+from benchapp.caching.local_hosts import LOCAL
 
-# The last ones are no host of a request, but stand in settings.
-LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1", "0.0.0.0", ".localhost")
 USUAL_PORTS = ("", "80", "443")
 
 

@@ -13,7 +13,7 @@ from time_limit import NoResponse, time_limit
 
 # The kit's own requests for pages.
 HERE = "127.0.0.1"
-LOCAL = (HERE, "localhost", ".localhost", "0.0.0.0", "[::1]", "::1", "*")
+LOCAL = (*inspect_kit.module_of_caching("local_hosts.py").LOCAL, "*")
 # If Django acts for others, the calling line is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
 # What calls a middleware or a view: the frames outside of it are of others.
