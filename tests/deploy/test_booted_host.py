@@ -420,7 +420,8 @@ def working(host):
 def test_a_new_release_and_new_files_of_the_web_server_are_installed_at_once(working):
     body = working.root / "tmp" / "body"
     body.write_bytes(b"x" * 1_500_000)
-    assert ask(working, "/", "--data-binary", f"@{body}")[0] == 413
+    # A process of before the reload takes connections until those of the new files have started.
+    until(lambda: ask(working, "/", "--data-binary", f"@{body}")[0] == 413, "the limit of the new file")
 
 
 def in_service(host: Machine) -> str:

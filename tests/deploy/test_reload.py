@@ -137,11 +137,17 @@ def test_a_restart_finishes_the_request_under_way(stack, site_url):
 
 
 @contextmanager
-def slow_request(url: str) -> Iterator[list[int]]:
-    """A request that is under way as the block begins; its status once the block has ended."""
-    statuses: list[int] = []
-    page = f"{url}/__probe__/slow/1500/under-way/"
-    asking = threading.Thread(target=lambda: statuses.append(get(page, timeout=60).status_code))
+def slow_request(url: str) -> Iterator[list[int | str]]:
+    """A request that is under way as the block begins; its status, or its error, once the block has ended."""
+    statuses: list[int | str] = []
+
+    def request() -> None:
+        try:
+            statuses.append(get(f"{url}/__probe__/slow/1500/under-way/", timeout=60).status_code)
+        except httpx2.TransportError as error:
+            statuses.append(str(error))
+
+    asking = threading.Thread(target=request)
     asking.start()
     time.sleep(0.5)
     yield statuses
