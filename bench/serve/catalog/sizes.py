@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 class Size(Struct, frozen=True, forbid_unknown_fields=True):
     """A limit put on stack, layer and services together.
 
-    guaranteed_mb  memory in MiB that the kernel leaves alone when the machine runs short
+    guaranteed_mb  memory in MiB that the kernel does not reclaim when the machine runs short
     burstable_mb   limit of memory in MiB
     cpus           limit of CPU time in cores, such as 0.5
 

@@ -1,5 +1,6 @@
-"""The case: a project served by a stack with layers, at a size, on a database. It is resolved once, at the door of a
-command, and passed on from there."""
+"""The case: a project served by a stack with layers, at a size, on a database. A command resolves the case once, and
+passes it on.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +41,18 @@ class Case:
 
     project    the project, with the Python that serves it
     stack      the chain of its servers
-    layers     laid over it, which fit it; as they are used here, where a cache may stand in for another
-    manifests  the same layers as their manifests have them
-    size       the limit put on stack, layers and services together
-    database   whose rows it serves
+    layers     the layers over the stack, as used here: another cache may stand in for a missing one
+    manifests  the same layers as in their manifests
+    size       the limit of stack, layers and services together
+    database   the database with the rows
     values     the file of values, with the user's changes
-    given_env  environment of the site that the user gives; it wins over all other
+    given_env  the user's environment of the site, which wins over all other
     programs   the program of each server, by the server's name
-    modules    the modules of each server that loads some, by the server's name
+    modules    the modules of each server with loadable modules, by the server's name
     services   the services to start
-    env        environment of the application server that stack and layers ask for (templates)
-    notes      what a reader of the results must know, such as a service replaced by something else
-    declares   checks that stack, servers or layers declare they do not support
+    env        the application server's environment for stack and layers, as templates
+    notes      notes for a reader of the results, such as a replaced service
+    declares   the checks that stack, servers or layers declare as not supported
     workers    whether the project's workers run beside the servers
     """
 
@@ -94,7 +95,7 @@ class Case:
 
     @property
     def breaks(self) -> dict[str, str]:
-        """Faults of which visitors notice more than is expected, each with the reason; the stack's own reason wins."""
+        """Faults with more effect on visitors than expected, each with the reason; the stack's own reason wins."""
         names = {layer.name for layer in self.layers}
         of_layers = [item for layer in self.layers for item in layer.breaks]
         of_servers = [item for server in self.servers for item in server.breaks]
@@ -114,7 +115,7 @@ class Case:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
+        """The chain: the servers of the stack, then the layers' servers in front, the outermost last."""
         return compatibility.chain(self.stack, self.layers, self._names["listener"])
 
     @property
@@ -138,18 +139,18 @@ def resolve(
     changes: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Case | CannotRun:
-    """The case of these names, or the reason why it cannot run here.
+    """The case of these names, or the reason why no such case can run here.
 
     layer     one, or several joined with `+`
-    database  as `serve.database.parse` gives it; the project's usual one when None
-    changes   values that the user changes: one of them names the service that layers in a cache use
-    env       environment that the user gives the site: a cache of its own takes the place of that service
+    database  from `serve.database.parse`; None for the project's usual one
+    changes   the user's values, among them the service for layers in a cache
+    env       the user's environment of the site; a cache in it replaces the service
 
-    Raises BenchError for a name or a value that does not exist.
+    Raises BenchError for an unknown name or value.
     """
     known = catalog.read()
     found, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
-    # Said here, before anything is planned: whatever is served, it is in these folders.
+    # An early error, before anything is planned: all served files are in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
     chosen = known.values[BENCH].changed(changes or {})
     if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
@@ -177,7 +178,7 @@ def for_files(
 ) -> Case:
     """The case under these values, whether or not its programs are installed here.
 
-    A program that is missing is assumed to be where Debian puts it. Raises BenchError when a layer does not fit.
+    A missing program is assumed at Debian's path. Raises BenchError for a layer that does not fit.
     """
     known = catalog.read()
     found, layers = known.stack(stack), known.joined_layers(layer)
@@ -198,15 +199,15 @@ def with_services_for_files(case: Case) -> Case:
 
 
 def _resolved(case: Case) -> Case | CannotRun:
-    """The case with its programs and services, or why one of them is not here."""
+    """The case with its programs and services, or the reason for a missing one."""
     case, missing = _with_programs(_with_workers(case))
     return CannotRun(missing[0]) if missing else _with_services(case)
 
 
 def _with_programs(case: Case) -> tuple[Case, list[str]]:
-    """The case with the programs of its servers and their modules, and what is not installed, each with its reason.
+    """The case with the programs of its servers and their modules, and the reason for each missing program.
 
-    That is assumed to be where Debian puts it.
+    Missing programs are assumed at Debian's paths.
     """
     found: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
@@ -270,7 +271,7 @@ def _with_services(case: Case) -> Case | CannotRun:
 
 
 def _with_workers(case: Case) -> Case:
-    """The case with a number in place of `processes = auto`, and a note that says why that one."""
+    """The case with a number in place of `processes = auto`, and a note with the reason for the number."""
     if case.settings["processes"] != AUTO:
         return case
     own = case.stack.values.get("processes")
@@ -284,7 +285,7 @@ def _with_workers(case: Case) -> Case:
 
 
 def _pool_services(case: Case) -> list[str]:
-    """The service between the site and its database that the value `pool` names, if it is one."""
+    """The service between the site and its database for the value `pool`, if a service."""
     return [name for name in catalog.read().services if name == case.settings["pool"]]
 
 

@@ -20,7 +20,7 @@ from bench.serve.machine import supervise
 from bench.serve.machine.supervise import Address, Process
 from bench.serve.project import run_command
 
-# Longer than all workers of a large project take on a busy machine, each of which imports it.
+# Longer than all workers of a large project need on a busy machine: each imports the project.
 READY_TIMEOUT_S = 120
 # A reload is over when no process came or went for so long. Old ones may finish requests for longer than the second.
 RELOADED_S = 1.0
@@ -30,10 +30,10 @@ RELOAD_TIMEOUT_S = 30
 class Chain:
     """The servers of a case on their addresses.
 
-    placed    the case, where its files are and its servers listen
-    url       where clients speak to the outermost one, without a slash at the end
+    placed    the case, with the places of its files and the addresses of its servers
+    url       the URL of the outermost server for clients, without a slash at the end
     env       the environment of the application server and of the sidecars
-    launcher  starts them
+    launcher  starts the programs
     servers   the running servers, the innermost first
     sidecars  the running programs of layers, and the project's workers
     """
@@ -47,7 +47,7 @@ class Chain:
         self.launcher = launcher
         self._case = placed.case
         self._programs = {program.name: program for program in programs(placed)}
-        # The sockets that are inherited, and how often other processes have taken an instance's place, by its name.
+        # The inherited sockets, and the number of replacements of each instance, by its name.
         self._held: dict[str, socket.socket] = {}
         self._turns = dict.fromkeys(self._programs, 0)
 
@@ -56,11 +56,11 @@ class Chain:
         return [*self.sidecars, *self.servers]
 
     def start(self) -> None:
-        """Start everything and wait for a healthy response; raises DeploymentError when a server does not come up."""
+        """Start everything and wait for a healthy response; raises DeploymentError for a failed server."""
         self._start_sidecars()
         for server in self._case.servers:
             self._start_server(server)
-        with run_command.announced(f"{self._case.name} to answer", READY_TIMEOUT_S):
+        with run_command.announced(f"{self._case.name} to respond", READY_TIMEOUT_S):
             self._wait_healthy()
 
     def stop(self) -> None:
@@ -78,12 +78,12 @@ class Chain:
         return sum(_entries_of(server, self.placed) for server in self._case.servers if server.entries)
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
-        """Have the servers take over their files, and the application server the site's code; wait until they have.
+        """Have the servers read their files again, and the application server the site's code; wait for the end.
 
-        changed  names of files that differ from those read before
-        only     the name of the one server that does, all when empty
+        changed  names of files that differ from the last read ones
+        only     the name of the one server to reload, all when empty
 
-        Returns what was done, by the server's name. Raises DeploymentError when the site does not come back.
+        Returns the action taken, by the server's name. Raises DeploymentError when the site does not come back.
         """
         done = {}
         for server in (server for server in self._case.servers if only in ("", server.name)):
@@ -109,7 +109,7 @@ class Chain:
         supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def _reload_server(self, server: Server, way: Action) -> str:
-        """Reload a server in this way, and wait until no process of it comes or goes any more; returns how."""
+        """Reload a server, and wait until none of its processes comes or goes any more; returns how."""
         instances = self._instances(server)
         before = supervise.children(instances)
         how = self._ask(server, way)
@@ -119,7 +119,7 @@ class Chain:
     def _take_over(self, server: Server) -> str:
         """Start new processes, then have the old ones finish their requests and end; returns the way in words.
 
-        Nobody waits for the slowest request. The old processes stay if the new ones do not load the application.
+        Nobody waits for the slowest request. If the new processes do not load the application, the old ones stay.
         """
         for old in self._instances(server):
             program = self._programs[old.name]
@@ -143,13 +143,13 @@ class Chain:
         return Path(self.placed.places.run, f"{name}-loaded")
 
     def ask_application(self) -> bool:
-        """Have the application server take over the site's code, without waiting; False when it cannot."""
+        """Have the application server reload the site's code, without waiting; False without a way to do so."""
         server = self._case.servers[0]
         way = self._programs[server.name].renew
         return bool(way and self._ask(server, way))
 
     def _ask(self, server: Server, way: Action) -> str:
-        """Ask all instances of a server to reload in one way; returns how."""
+        """Request a reload of all instances of a server in one way; returns how."""
         if isinstance(way, str):
             for process in self._instances(server):
                 process.popen.send_signal(getattr(signal, f"SIG{way}"))
@@ -158,12 +158,12 @@ class Chain:
         return Path(way[0]).name
 
     def restart(self, name: str) -> None:
-        """Restart one server; raises DeploymentError when it or the site does not come back."""
+        """Restart one server; raises DeploymentError when the server or the site does not come back."""
         self._restart_server(next(server for server in self._case.servers if server.name == name))
         self._wait_healthy()
 
     def _restart_server(self, server: Server) -> None:
-        """Restart a server, one instance after another, each when it has finished its requests, as systemd does."""
+        """Restart a server, one instance after another, each after the end of its requests, as systemd does."""
         for process in self._instances(server):
             program = self._programs[process.name]
             supervise.finish(process, program.stop, program.stop_s)
@@ -171,7 +171,7 @@ class Chain:
             self._wait_accepting(self._replace(self.servers, process.name))
 
     def start_again(self, name: str) -> None:
-        """Start a server or sidecar that has ended, without waiting until it serves.
+        """Start an ended server or sidecar, without waiting until it serves.
 
         Raises DeploymentError when its program cannot be executed.
         """
@@ -211,7 +211,7 @@ class Chain:
             takeover.lead(program.address, own.address)
 
     def _replace(self, running: list[Process], name: str) -> Process:
-        """Start a program that has ended, in its place among those that run."""
+        """Start an ended program, in its place among the running ones."""
         place = [process.name for process in running].index(name)
         running[place] = self._start(self._programs[name])
         return running[place]
@@ -232,7 +232,7 @@ class Chain:
         return self.launcher.start(started, env, cwd=project)
 
     def _own(self, program: Program) -> Program:
-        """The program at the address of this turn, with the words of this turn: two may serve beside each other."""
+        """The program at the address and with the words of this turn: two may serve beside each other."""
         if not program.site or program.server is None or program.address is None:
             return program
         turn = self._turns[program.name]
@@ -240,7 +240,7 @@ class Chain:
         return replace(own, argv=[*own.argv, *takeover.words(program.server, turn)])
 
     def _hold(self, name: str, address: Address) -> socket.socket:
-        """The socket that an instance inherits; connections wait there for the next process."""
+        """The socket that an instance inherits; connections wait in its queue for the next process."""
         if name not in self._held:
             backlog = int(self._case.settings["backlog"])
             self._held[name] = takeover.held_socket(address, backlog, self.launcher.identity)
@@ -256,7 +256,7 @@ class Chain:
 
 def _way(program: Program, server: Server, changed: bool) -> Action | None:
     """The way to apply changed files and code to a server: empty for a restart, None if nothing changed."""
-    # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
+    # A certificate is no rendered file: every server with a lossless reload reads its files again.
     again = program.ends_tls or not server.reload.loses
     if changed or (again and program.reload):
         return program.reload

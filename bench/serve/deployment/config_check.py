@@ -30,7 +30,7 @@ MAX_LINES = 12
 
 @dataclass(frozen=True)
 class ConfigCheck:
-    """The outcome of one server's check under one layer; `problem` is empty when it passed.
+    """The outcome of one server's check under one layer; `problem` is empty after a passed check.
 
     `problem` has the lines that the server printed, with the templates' paths in place of the rendered files'.
     """
@@ -45,7 +45,7 @@ class ConfigCheck:
 def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
     """Render the stack with the layer and run each server's configuration test.
 
-    Without the layer every server is tested; with it, those that read one of its files.
+    Without the layer every server is tested; with the layer, each reader of a layer's file.
     """
     if compatibility.layer_problem(stack, layer):
         return []
@@ -78,7 +78,7 @@ def problem(composed: Case, server: Server, folder: Path) -> str:
 
 
 def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> str:
-    """A server's output with the path of its uppermost template in place of the file rendered from it."""
+    """A server's output with the path of a file's uppermost template in place of the rendered file."""
     sources = {f"{conf}/{name}": found[0] for name, found in render.server_files(server, composed).items()}
     for name in sorted(sources, key=len, reverse=True):
         problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))
@@ -86,7 +86,7 @@ def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> 
 
 
 def run_check(argv: list[str], env: dict[str, str], server: Server) -> str:
-    """The last lines that a failed configuration test of the server printed, or an empty string when it passed."""
+    """The last lines of a server's failed configuration test, or an empty string when the test passed."""
     try:
         done = subprocess.run(
             argv,

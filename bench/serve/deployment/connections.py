@@ -31,7 +31,7 @@ LIMIT = "SELECT current_setting('max_connections')::int - current_setting('super
 class Connections:
     """Counts the client connections to a database over a connection that does not count.
 
-    As a context manager the object ends a count that it began, and closes its connection.
+    As a context manager the object ends a count under way, and closes its connection.
 
     since  connections from before this time, in seconds since 1970, do not count
     """

@@ -23,9 +23,9 @@ from bench.serve.project.opened import UnderTest
 from bench.serve.project.sqlite_snapshot import has_content, snapshot
 
 SQLITE = "sqlite"
-# What brings the rows of a project to one of its commits.
+# Migrates the rows of a project to one of its commits.
 MIGRATE = "migrate --noinput"
-# What SQLite has beside a file while programs use it.
+# SQLite's files beside a database in use.
 BESIDE = ("-wal", "-shm", "-journal")
 # Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
 PLAIN = tuple(f"django.db.backends.{name}" for name in ("sqlite3", "postgresql", "dummy"))
@@ -42,7 +42,7 @@ class Database:
     url      the site's DATABASE_URL; empty until `service` is up, and for the project's own database
     service  the service to start, or empty
     made     whether the instrument creates and fills the database
-    source   the SQLite file of which this is a copy
+    source   the SQLite file that was copied
     """
 
     label: str
@@ -77,15 +77,15 @@ class Database:
         return bool(self.url) and not self.made
 
 
-# Of a project without one, and of a case that is not brought up.
+# For a project without a database, and a case that is not brought up.
 NO_DATABASE = Database("none")
 
 
 def parse(project: UnderTest, asked: str | None) -> Database:
-    """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
+    """The database of the option `--database`: a URL, `sqlite`, or the name of a persistent service.
 
-    Without one a copy of the project's SQLite file, or the database of the settings. If `setup` makes the rows, an
-    SQLite file filled by `setup`, or without --project the DATABASE_URL of the environment.
+    Without the option a copy of the project's SQLite file, or the database of the settings. If `setup` makes the rows,
+    an SQLite file filled by `setup`, or without --project the DATABASE_URL of the environment.
     """
     asked = asked or None
     if not project.description.generated and (
@@ -118,7 +118,7 @@ def rows_at(project: UnderTest, chosen: Database) -> Database:
     if project.base is None or chosen is NO_DATABASE or chosen.service:
         return chosen
     if not chosen.made:
-        raise BenchError("--ref: each commit migrates rows of its own: use SQLite, or --database postgresql")
+        raise BenchError("--ref: each commit migrates separate rows: use SQLite, or --database postgresql")
     return replace(chosen, url=f"sqlite:///{project.copy_of('default')}")
 
 
@@ -129,7 +129,7 @@ def _must_fit(project: UnderTest, asked: str) -> None:
     if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
         raise BenchError(
             f"--database: the database of {project.folder} is {engine}, which {kind[-1]} cannot replace; "
-            "name one of its own kind by its URL, or leave --database out"
+            "name one of the same kind by its URL, or leave --database out"
         )
 
 
@@ -147,7 +147,7 @@ def _of_settings(project: UnderTest) -> Database:
     if "default" not in facts.databases:
         return NO_DATABASE
     source = facts.database_files.get("default")
-    # One in memory, of which each process would have its own, is filled like a file that is not there.
+    # A database in memory, different in each process, is filled like a missing file.
     if source is not None or "default" in facts.databases_in_memory:
         url = f"sqlite:///{project.copy_of('default')}"
         return Database(SQLITE, url, made=True, source=Path(source) if source and has_content(source) else None)
@@ -166,7 +166,7 @@ def as_they_are(project: UnderTest) -> list[str]:
     """
     if not project.recorded:
         return []
-    # What `setup` fills is a file of the kit's.
+    # `setup` fills a file of the kit's.
     copied = {*project.facts.database_files, *project.facts.databases_in_memory}
     return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
 
@@ -186,11 +186,11 @@ def notes(project: UnderTest, chosen: Database) -> list[str]:
 
 @contextmanager
 def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of a database, exclusively or together with others that only serve the database.
+    """Hold the lock of a database, exclusively or together with other commands that only serve the database.
 
-    A command that verifies pages writes rows, and the rows of another command are wrong content to it, so such a
-    command needs the database exclusively. A persistent service has a separate lock. Raises BenchError if the database
-    stays in use.
+    A command that verifies pages writes rows, and the rows of another command are wrong content to the check, so
+    verification needs the database exclusively. A persistent service has a separate lock. Raises BenchError if the
+    database stays in use.
     """
     if chosen.service or not chosen.url:
         yield
@@ -220,7 +220,7 @@ def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
 
 
 def locks() -> Path:
-    """The folder of the locks of foreign SQLite files: one for all projects, which may name the same file."""
+    """The folder of the locks of foreign SQLite files: one for all projects, since several may name the same file."""
     return paths.STATE / "locks"
 
 
@@ -246,10 +246,10 @@ def check(project: UnderTest, database: Database, env: dict[str, str], identity:
 def prepare(
     project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
 ) -> None:
-    """Make the database ready to serve: create and fill one of our own, check one of the user's.
+    """Make the database ready to serve: create and fill one of the kit's, check one of the user's.
 
-    `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError if the
-    user's SQLite file is missing or the workers cannot write there.
+    `progress` is called with nothing before rows are loaded, which has a separate progress display. Raises BenchError
+    if the user's SQLite file is missing or the workers cannot write to its folder.
     """
     if database.made or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
@@ -295,9 +295,9 @@ def _fill_once(
 
 
 def is_filled(project: UnderTest, database: Database) -> bool:
-    """True if a database of the kit's has all rows that the commands of `setup` make now.
+    """True if a database of the kit's has all rows of the current commands of `setup`.
 
-    The database of the kit's own site may have rows that somebody has loaded, and is never made again.
+    The database of the kit's own site may have rows from elsewhere, and is never replaced.
     """
     mark = _mark(project, database)
     if not project.recorded:
@@ -318,10 +318,10 @@ def _digest(project: UnderTest) -> str:
     found, files = project.project, list[Path]()
     for root in found.roots:
         settings = root / found.settings.replace(".", "/")
-        # Beside `shop.settings.local` is what it begins with.
+        # A module such as `shop.settings.local` imports its neighbours.
         beside = settings.parent.glob("*.py") if found.settings.count(".") > 1 else ()
         files += [settings.with_suffix(".py"), *settings.glob("*.py"), *beside]
-        # Not those of environments, which are further down.
+        # Not the migrations in environments, further down.
         for place in (root, settings.parent):
             files += [path for depth in ("", "*/", "*/*/") for path in place.glob(f"{depth}migrations/*.py")]
     said = [project.description.setup, found.settings, sorted(found.env.items())]
@@ -338,7 +338,7 @@ def copied(source: Path, target: Path, identity: Identity) -> bool:
     """
     files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
     state = " ".join(f"{path.stat().st_mtime_ns} {path.stat().st_size}" for path in files)
-    # The copy's own times say nothing: the site that was served from it has written to it.
+    # The copy's own times say nothing: a site wrote to it.
     mark = target.with_name(f"{target.name}.source")
     if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
         return False

@@ -34,11 +34,11 @@ from bench.serve.project import commands, health
 class Running:
     """A deployment that serves.
 
-    ready_s  seconds from the first server started to the first healthy answer
-    notes    what a reader of its results must know
+    ready_s  seconds from the first server started to the first healthy response
+    notes    notes for readers of the results
     group    the control group of its size, None without one
-    releases what it serves, where it was asked to serve releases rather than the checkout
-    memory_idle_bytes  PSS of every process tree when all had just become ready; None if it cannot be read
+    releases the releases of the project, if the deployment serves releases instead of the checkout
+    memory_idle_bytes  PSS of every process tree when all had just become ready; None if unknown
     """
 
     case: Case
@@ -56,7 +56,7 @@ class Running:
 
     @property
     def url(self) -> str:
-        """Where clients speak to it, without a slash at the end."""
+        """The URL for clients, without a slash at the end."""
         return self.chain.url
 
     @property
@@ -75,12 +75,12 @@ class Running:
 
     @property
     def store(self) -> Path:
-        """The directory of what servers cache in files."""
+        """The directory of pages that servers cache in files."""
         return self.layout.store
 
     @property
     def processes(self) -> list[Process]:
-        """Everything that was started and should run now: services, sidecars of layers, servers."""
+        """All started processes that should run now: services, sidecars of layers, servers."""
         return [*self.services.processes, *self.chain.processes]
 
     @property
@@ -90,11 +90,11 @@ class Running:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The names among `pids` that are servers of the chain: neither services nor sidecars of layers."""
+        """The names among `pids` of servers of the chain: neither services nor sidecars of layers."""
         return tuple(process.name for process in self.chain.servers)
 
     def empty_layer(self) -> None:
-        """Empty what the layers cache: stored pages are removed, caching services and application servers restarted."""
+        """Empty the layers' caches: remove stored pages, restart caching services and application servers."""
         self.chain.stop()
         self.services.restart_caches()
         self.layout.empty_store()
@@ -114,11 +114,11 @@ class Running:
         return http.status(self.url, self.case.project.health) in http.HEALTHY
 
     def died(self) -> DeploymentError | None:
-        """Which server or service has ended by itself and why, or None while all run."""
+        """The name of a server or service that has ended by itself, with the reason; None while all run."""
         return next(filter(None, (process.died() for process in self.processes)), None)
 
     def start_again(self, name: str) -> None:
-        """Start a server, service or sidecar again that has ended, without waiting until it serves.
+        """Start an ended server, service or sidecar, without waiting until it serves.
 
         Raises DeploymentError if its program cannot be executed.
         """
@@ -134,7 +134,7 @@ class Running:
         """Restart the servers with an empty directory, such as the store, on a separate small disk, until the block
         ends.
 
-        Raises small_disk.CannotMount if that is not possible.
+        Raises small_disk.CannotMount if no disk can be mounted.
         """
         self.chain.stop()
         try:
@@ -190,15 +190,16 @@ def deployed(
     releases: bool = False,
     shares: Services | None = None,
 ) -> Iterator[Running]:
-    """Bring the case up, yield it once it serves, and stop all of it at the end.
+    """Bring the case up, yield the running deployment, and stop everything at the end.
 
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
-    progress  called with each step in words; with nothing before something else shows its progress
+    progress  called with each step in words; with nothing before another progress display
     releases  serve a copy of the project, which a new release can replace, rather than the checkout
     shares    the services of another deployment, used instead of own ones
 
-    Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
+    Raises BenchError for a case that cannot run here, and DeploymentError, with the log of the reason, for a case that
+    does not come up.
     """
     project = case.project
     with ExitStack() as cleanup:
@@ -231,7 +232,7 @@ def _brought_up(
     """Start services and servers, the inner before the outer, and wait until the site responds."""
     case = placed.case
     project, chosen = case.project, case.database
-    # The pages of a commit were looked at with rows that were not migrated to it.
+    # The commit's pages were inspected before the rows were migrated to the commit.
     health.require_page(project, chosen.of_project and project.base is None)
     progress(f"starting {case.name}: database and services")
     _prepare_front(placed, layout, launcher)
@@ -279,7 +280,7 @@ def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) 
 
 
 def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict[str, str]:
-    """The environment of the application server; `marked` has pages say which release rendered them."""
+    """The environment of the application server; with `marked` each page names the release that rendered the page."""
     return {
         **commands.site_environment(placed.case.project, url, layout.sockets),
         "BENCHAPP_STATIC_ROOT": placed.places.static_root,
@@ -326,7 +327,7 @@ def _start_services(services: Services, case: Case, shares: Services | None) -> 
 
 @contextmanager
 def _global_fault() -> Iterator[None]:
-    """Turn a failure of the database's service into a GlobalFault: without it no deployment comes up."""
+    """Turn a failure of the database's service into a GlobalFault: no deployment comes up without a database."""
     try:
         yield
     except GlobalFault:

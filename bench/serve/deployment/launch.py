@@ -21,9 +21,9 @@ from bench.serve.project import commands
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts programs as one user, with their output in `logs`, and registers them.
+    """Starts programs as one user, with their output in `logs`, and registers the processes.
 
-    home   working and home directory of a program, unless it asks for another
+    home   default working and home directory of a program
     group  the control group of the deployment's size, for servers and services; preparing commands run outside
     """
 
@@ -35,7 +35,7 @@ class Launcher:
 
     @property
     def clean_env(self) -> dict[str, str]:
-        """The environment of programs that need nothing of the site."""
+        """The environment of programs without any need of the site."""
         return commands.clean_environment(self.home)
 
     @property
@@ -45,9 +45,9 @@ class Launcher:
         return replace(self.identity, prefix=(*group, *_open_files(), *self.identity.prefix))
 
     def start(self, program: Program, env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
-        """The program, started; raises DeploymentError when it cannot be executed.
+        """The program, started; raises DeploymentError for a program that cannot be executed.
 
-        env  what every program or the site has; its own variables win
+        env  the environment of every program or of the site; the program's own variables win
         how  for `supervise.start`
         """
         process = supervise.start(
@@ -63,7 +63,7 @@ class Launcher:
         return process
 
     def run(self, name: str, argv: list[str]) -> None:
-        """Run a program to its end; raises DeploymentError with its last line when it fails."""
+        """Run a program to its end; raises DeploymentError with its last line on failure."""
         log = self.logs / f"{name}.log"
         with log.open("ab") as output:
             done = subprocess.run(
@@ -79,7 +79,7 @@ class Launcher:
 
 
 def _open_files() -> tuple[str, ...]:
-    """The beginning of a command with as many open files as a unit has, or as many as this process may give it."""
+    """The beginning of a command with as many open files as a unit has, or as many as this process may give."""
     prlimit = shutil.which("prlimit")
     if prlimit is None:
         return ()

@@ -1,4 +1,4 @@
-"""Where a deployment's files are: its directories on this machine, and the places that templates name."""
+"""The places of a deployment's files: its directories on this machine, and the places that templates name."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class HostPaths:
-    """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
+    """The paths and addresses of a running deployment; see `[places]` of deploy/values/production.toml.
 
-    name     with which the names of units and commands begin
-    inner_port  where the first inner server listens that cannot do so on a socket; the others have the next ports
+    name     the first word in the names of units and commands
+    inner_port  the port of the first inner server without a Unix socket; the others have the next ports
     metrics_bind  the loopback address of the servers' figures, with the port that is usual for each
-    shared   services and doors of servers that other hosts reach, by name: their addresses
-    here     it is this machine, whose programs are looked for; else a host, where Debian puts them
-    private  each server has a directory below `run` that no other user writes into, for its own files
+    shared   services and doors of servers for other hosts, by name: their addresses
+    here     True for this machine, with programs wherever they are installed; False for a host, with Debian's paths
+    private  each server has a directory below `run` for its own files, which no other user writes into
     """
 
     project: str
@@ -61,11 +61,11 @@ class HostPaths:
         return {**named, "python": f"{self.venv}/bin/python"}
 
     def run_of(self, server: str) -> str:
-        """The directory for what a server writes while it runs, except for the sockets that others connect to."""
+        """The directory for files that a server writes while running, except for the sockets for others."""
         return f"{self.run}/{server}" if self.private else self.run
 
     def address(self, name: str, socket: str) -> Address:
-        """Where a service or a door is: for other hosts, too, or at the Unix socket of that name."""
+        """The address of a service or a door: for other hosts, too, or at the Unix socket of that name."""
         return self.shared.get(name) or Address(path=f"{self.run}/{socket}.sock")
 
 
@@ -73,7 +73,7 @@ class HostPaths:
 class Layout:
     """The directories of a deployment on this machine.
 
-    run_dir    holds all of them but, where its path is too long for a Unix socket, `sockets`
+    run_dir    holds all of them, except `sockets` if its path is too long for a Unix socket
     sockets    Unix sockets; also the working and home directory of the programs
     temporary  whether `run_dir` is removed with the deployment
     """
@@ -103,7 +103,7 @@ class Layout:
 
     @property
     def scratch(self) -> Path:
-        """The directory to remove when the instrument was killed."""
+        """The directory to remove after the instrument was killed."""
         return self.run_dir if self.temporary else self.sockets
 
     def make(self, identity: Identity) -> None:
@@ -113,12 +113,12 @@ class Layout:
             identity.give(folder)
 
     def empty_store(self) -> None:
-        """Remove all that servers cached in files."""
+        """Remove all files from the servers' caches."""
         for path in self.store.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def places(self, project: UnderTest, identity: Identity, port: int) -> HostPaths:
-        """The places of a deployment that serves on this port of the loopback interface."""
+        """The places of a deployment on this port of the loopback interface."""
         return HostPaths(
             project=str(project.folder),
             venv=str(project.venv),
@@ -180,9 +180,9 @@ def _socket_folder(run_dir: Path) -> Path:
 
 
 def fresh_directory(target: Path) -> bool:
-    """Make `target` an empty directory; returns whether it was there.
+    """Make `target` an empty directory; returns whether the directory existed.
 
-    Raises BenchError when it holds something, or cannot be made or read.
+    Raises BenchError for a directory with content, or one that cannot be made or read.
     """
     try:
         if was_there := target.is_dir():

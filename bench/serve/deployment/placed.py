@@ -1,4 +1,4 @@
-"""A case in its places: where its files are, and where its servers listen."""
+"""A case in its places: with the paths of its files, and the addresses of its servers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bench.serve.machine.supervise import Address
 class Wiring:
     """The addresses of a chain: the list of each server's instances, by the server's name.
 
-    behind  where the next outer server finds those of a server, if not there alone: on all hosts
+    behind  the instances of a server for the next outer one, on all hosts, if different from the list
     """
 
     listens: dict[str, list[Address]] = field(default_factory=dict)
     behind: dict[str, list[Address]] = field(default_factory=dict)
 
     def upstreams(self, server: str) -> list[Address]:
-        """Where the next outer server finds the instances of a server."""
+        """The addresses of a server's instances for the next outer server."""
         return self.behind.get(server) or self.listens[server]
 
 
@@ -39,7 +39,8 @@ class Placed:
 
     def wired(self, ports: Callable[[], int]) -> Placed:
         """The same with an address for each server: the outermost has the front port, the others a Unix socket or a
-        port of `ports()`."""
+        port of `ports()`.
+        """
         listens: dict[str, list[Address]] = {}
         for server in self.case.servers:
             if server is self.front:
@@ -61,10 +62,10 @@ class Placed:
 
     @property
     def url(self) -> str:
-        """Where clients speak to the case, without a slash at the end."""
+        """The URL of the case for clients, without a slash at the end."""
         settings, host = self.case.settings, self.places.bind
         if settings["scheme"] == "https" and settings["strict_sni"] == "on" and host == LOOPBACK:
-            # A client that asks by address names no host in the handshake. The certificate has this name as well.
+            # A client that connects by address names no host in the handshake. The certificate has this name as well.
             host = "localhost"
         return f"{settings['scheme']}://{host}:{self.places.port}"
 

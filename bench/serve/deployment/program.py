@@ -1,6 +1,6 @@
-"""The programs of a placed case: how each service, server and sidecar is started, checked, reloaded and stopped.
+"""The programs of a placed case, each with its way to start, check, reload and stop.
 
-One derivation for trying it on this machine, for the units of a host and for containers. Nothing is started here.
+One derivation serves this machine, the units of a host, and containers. Nothing is started here.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ OPEN_FILES = 65536
 class Program:
     """A program of a case: a service, an instance of a server, a layer's sidecar or a worker of the project.
 
-    name       the server's, `name-2` for its second instance, or that of the service, sidecar or worker
+    name       the server's, `name-2` for its second instance; or that of the service, sidecar or worker
     about      one line for people
     argv       runs the program in the foreground
     user       the name of its user
-    stop       the signal on which it finishes what is under way and ends, such as QUIT
-    stop_s     how long that may take
-    env        its own variables, beside those of every program or of the site
-    site       it is one of the site's processes, with the site's environment and secrets
-    secrets    it gets the site's user, environment and secrets without being part of a release
+    stop       the signal for a graceful end, such as QUIT
+    stop_s     the longest graceful end, in seconds
+    env        its own variables, beside the common ones of programs or of the site
+    site       whether it is one of the site's processes, with the site's environment and secrets
+    secrets    whether it has the site's user, environment and secrets without being part of a release
     server     the declaration of an instance of a server; service, worker: likewise
-    address    where it takes connections; None: nowhere that others know
-    probe      argv that exits with 0 when it serves; empty: an accepted connection is enough
-    check      argv of its own test of its files; empty: it has none
-    reload     how it reads its files again; empty: it is restarted
-    renew      how it takes over another release of the site; empty: it is restarted; None: it runs nothing of the site
-    notify     it tells systemd when it serves
-    ends_tls   it reads the private key
-    loaded     how many of its processes load the application
-    after      the programs that it needs, from its start to the end of its last request
+    address    the address for connections; None: nowhere that others know
+    probe      argv that exits with 0 once the program serves; empty: an accepted connection is enough
+    check      argv of the configuration test; empty without one
+    reload     the way to read its files again; empty: restart
+    renew      the way to load another release of the site; empty: restart; None: runs nothing of the site
+    notify     whether the program tells systemd when it serves
+    ends_tls   whether the program reads the private key
+    loaded     the number of its processes that load the application
+    after      the programs needed from its start to the end of its last request
     """
 
     name: str
@@ -73,7 +73,7 @@ class Program:
 
     @property
     def socket_file(self) -> str:
-        """The socket file that a server makes itself and leaves behind when it is killed; some do not start on one."""
+        """The socket file that a server makes itself and leaves behind when killed; some refuse to start on one."""
         made = self.server and self.address and not self.server.inherits
         return self.address.path if made and self.address else ""
 
@@ -87,7 +87,7 @@ def programs(placed: Placed) -> list[Program]:
 
 
 def of_service(service: Service, placed: Placed) -> Program:
-    """The program of a service, where servers and site look for it."""
+    """The program of a service, at the address that servers and site know."""
     case, places = placed.case, placed.places
     context = render.service_context(service, placed)
     start = service.shared if service.name in places.shared else service.start
@@ -159,7 +159,7 @@ def instance_names(server: Server, placed: Placed) -> tuple[str, ...]:
 
 
 def server_user(server: Server, placed: Placed) -> str:
-    """The user of a server: the application has its own, web servers another; one for both if a layer needs that."""
+    """The user of a server: one for the application, another for web servers; one for both if a layer needs that."""
     case = placed.case
     application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
     return placed.places.user if application else placed.places.web_user
@@ -184,7 +184,7 @@ def site_env(placed: Placed) -> dict[str, str]:
 def _of_services(placed: Placed, *, site: bool) -> dict[str, str]:
     """The environment that services give.
 
-    site  by those between application and database, for servers and not for commands; else by all others
+    site  only of services between application and database, for servers and not for commands; else of all others
     """
     found: dict[str, str] = {}
     for service in placed.case.services:
@@ -200,8 +200,9 @@ def service_env(service: Service, placed: Placed) -> dict[str, str]:
 
 
 def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
-    """The environment of one of the site's processes, with the folders of the project's modules on its path, and
-    behind them the packages that production lays over another project."""
+    """The environment of one of the site's processes, with the folders of the project's modules on its path, followed
+    by the packages that production lays over another project.
+    """
     project, places = placed.case.project, placed.places
     if not project.overlaid:
         return env
@@ -234,6 +235,6 @@ def _workers(placed: Placed) -> Iterator[Program]:
 def _of_site(
     name: str, about: str, argv: list[str], stop_s: int, placed: Placed, worker: Worker | None = None
 ) -> Program:
-    """A program that is one of the site's processes and takes no connections."""
+    """A program among the site's processes without connections."""
     env = with_path({}, placed)
     return Program(name, about, argv, placed.places.user, "TERM", stop_s, env=env, site=True, worker=worker)

@@ -1,4 +1,4 @@
-"""Releases of the project side by side, as on a host: a link, `current`, names the one that is served."""
+"""Releases of the project side by side, as on a host: a link, `current`, names the served one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.serve.project.run_command import Interpreter
 
 # Parts of the kit's checkout that no server reads.
 LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
-# Parts of any project that no server reads; what else a project has, it may need.
+# Parts of any project that no server reads; a project may need all others.
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 # Code inside the project, also as an app: a copy in each release has the word for its version.
 INSIDE = ("bench/serve/inside", "bench/serve/command")
@@ -29,9 +29,9 @@ MARKED = {"BENCHAPP_MARKS": "1"}
 class Releases:
     """Copies of the project in a deployment's run directory; the checkout is never changed.
 
-    project      what is released
-    current      the link to the release that is served: the `project` of templates
-    static_root  the static files of all releases together, so that pages of an older one find theirs
+    project      the released project
+    current      the link to the served release: the `project` of templates
+    static_root  the static files of all releases together, so that pages of an older release find theirs
     """
 
     def __init__(self, project: UnderTest, layout: Layout, identity: Identity):
@@ -42,7 +42,7 @@ class Releases:
         self._identity = identity
 
     def begin(self, places: HostPaths) -> HostPaths:
-        """Make the first release, of static files that are collected; the places of a deployment that serves it."""
+        """Make the first release, with collected static files; the places of a deployment that serves this release."""
         shutil.copytree(self.project.static_root, self.static_root)
         self._identity.give_tree(self.static_root)
         self._folder.mkdir()
@@ -52,9 +52,9 @@ class Releases:
         return replace(places, project=str(self.current), static_root=str(self.static_root))
 
     def add(self, name: str, change: Callable[[Path], None] = lambda folder: None) -> Path:
-        """A new release beside the others, a copy of the project that `change` changes.
+        """A new release beside the others: a copy of the project, changed by `change`.
 
-        Raises BenchError when it cannot be copied.
+        Raises BenchError for a project that cannot be copied.
         """
         folder = self._folder / name
         project = self.project
@@ -64,14 +64,14 @@ class Releases:
             paths.copy_of_kit(project.folder, folder, *LEFT_OUT)
         _add_inside(folder)
         change(folder)
-        # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
+        # As installers do: a starting worker would otherwise compile the site first. Compiled files were copied.
         subprocess.run([str(project.python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
         (folder / "var").mkdir(exist_ok=True)
         self._identity.give(folder / "var")
         return folder
 
     def collect_static(self, folder: Path) -> None:
-        """Add the static files of a release to those of the others. Raises BenchError when that fails."""
+        """Add the static files of a release to those of the others. Raises BenchError on failure."""
         project = self.project
         env = {
             **commands.site_environment(project, "sqlite:///:memory:", folder),
@@ -92,7 +92,7 @@ class Releases:
 
 
 def _add_inside(folder: Path) -> None:
-    """Put those parts of `bench` beside the project: a release's own come before those of the kit."""
+    """Put the inner parts of `bench` beside the project: a release's own come before the kit's."""
     above = paths.PACKAGE.parent
     for name in INSIDE:
         paths.copy_of_kit(above / name, folder / name)
@@ -101,10 +101,7 @@ def _add_inside(folder: Path) -> None:
 
 
 def _copy_other(project: UnderTest, folder: Path) -> None:
-    """Copy another project than the kit's.
-
-    Its databases and uploaded files stay where they are, and an environment is no code of it.
-    """
+    """Copy another project than the kit's, without its databases, uploaded files and environments."""
     data = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
     data.add(project.facts.media_root or "")
 

@@ -1,6 +1,7 @@
-"""Reload what `up` serves, as an operator would: new configuration files, and a new version of the site's code.
+"""Reload the deployment of an `up`, as an operator would: new configuration files, and a new version of the site's
+code.
 
-`up` has a file in var/up/ while it serves. `reload` finds it there, sends SIGUSR1 to it, and reads the outcome.
+A serving `up` has a file in var/up/. `reload` finds the file, sends SIGUSR1 to the process, and reads the outcome.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Served:
     """One `up`, and the outcome of its last reload.
 
     owner    see orphans.owner()
-    reloads  how many reloads have ended
-    done     what was done in the last one, by the server's name
-    problem  why the last one failed, or empty
+    reloads  the number of ended reloads
+    done     the last reload's actions, by the server's name
+    problem  the reason for a failure of the last reload, or empty
     """
 
     owner: str
@@ -56,17 +57,17 @@ class Served:
         return f"{self.stack} with layer {self.layer} at {self.url}/, pid {self.pid}"
 
     def write(self) -> None:
-        """Write it to its file."""
+        """Write the object to its file."""
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self)), "utf-8")
         temporary.replace(self.path)
 
 
 def reload(running: Running) -> dict[str, str]:
-    """Render the files again, collect the static files, and have every server take over what changed.
+    """Render the files again, collect the static files, and have every server read changed files and code.
 
-    Returns what was done, by the server's name. Raises BenchError, and changes nothing, when the site's own check, a
-    template or a server's test of its files fails; raises DeploymentError when the site does not come back.
+    Returns the actions, by the server's name. Raises BenchError, and changes nothing, if the site's own check, a
+    template or a server's test of its files fails; raises DeploymentError if the site does not come back.
     """
     chain, case = running.chain, running.case
     identity, url = chain.launcher.identity, running.env["DATABASE_URL"]
@@ -96,7 +97,7 @@ def reachable(running: Running) -> Iterator[Served]:
 
 
 def find(*, port: int | None = None, pid: int | None = None) -> Served:
-    """The `up` of this checkout with that port or process id, or the only one; raises BenchError when there is none."""
+    """The `up` of this checkout with that port or process id, or the only one; raises BenchError without one."""
     running = all_served()
     wanted = [
         served
@@ -114,7 +115,7 @@ def find(*, port: int | None = None, pid: int | None = None) -> Served:
 
 
 def all_served() -> list[Served]:
-    """Every `up` of this checkout that still runs; files that killed ones left behind are removed."""
+    """Every running `up` of this checkout; files of killed ones are removed."""
     found = []
     for path in sorted(FOLDER.glob("*.json")):
         try:
@@ -129,7 +130,7 @@ def all_served() -> list[Served]:
 
 
 def request_reload(served: Served) -> Served:
-    """Have that `up` reload, and wait for the outcome; raises BenchError when it fails, ends or takes too long."""
+    """Have that `up` reload, and wait for the outcome; raises BenchError for a failure, an ended `up` or a timeout."""
     if not orphans.is_of_this_host(served.owner):
         # Here the number is another process's, or nobody's.
         raise BenchError(f"{served.title}: it runs on another host; reload there, or remove {served.path}")

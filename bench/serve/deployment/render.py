@@ -1,10 +1,10 @@
 """Rendering a case's files into a directory. Nothing is started here.
 
-Each server reads the files that its manifest names (`config`, `files`), all in one directory. The template of a file
-is in `deploy/servers/<server>/`, or, where several servers read it, in `deploy/servers/`, under the file's name with
-`.j2`. One of that name in the folder of the stack or of a layer lies over it: it takes its place, or says
-`{% extends "<name>.j2" %}` and replaces blocks of what lies below. A template of which nothing is left makes no file. A
-file without `.j2` is no template and goes as it is.
+Each server reads the files named by its manifest (`config`, `files`), all in one directory. The template of a file is
+in `deploy/servers/<server>/`, or, for a file of several servers, in `deploy/servers/`, under the file's name with
+`.j2`. A template of the same name in the folder of the stack or of a layer lies over the server's: it replaces the
+server's, or says `{% extends "<name>.j2" %}` and replaces blocks. An empty template makes no file. A file without `.j2`
+is copied.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ OVER = "\n"
 
 
 class Engine(jinja2.Environment):
-    """Templates by their paths, or by their names below `home`; a name with several holds each one that lies over the
-    next."""
+    """Templates by their paths, or by their names below `home`; of several templates of one name, each extends the
+    next.
+    """
 
     def __init__(self, home: Path) -> None:
         super().__init__(
@@ -81,7 +82,7 @@ def text(template: str, context: dict[str, Any], where: str) -> str:
 
 @functools.cache
 def _compiled(template: str) -> jinja2.Template:
-    """Stacks share most of their templates, and to compile one takes longer than to render it."""
+    """A template, compiled once: stacks share most templates, and compiling takes longer than rendering."""
     return ENGINE.from_string(template)
 
 
@@ -150,7 +151,7 @@ def site_context(placed: Placed) -> dict[str, Any]:
 
 
 def _site_word(case: Case) -> str:
-    """A word by which a site's pages are told from those of others in one store: of the project and its host names."""
+    """A word that tells a site's pages from those of others in one store: of the project and its host names."""
     project = case.project.project
     text = f"{project.folder.name} {project.settings} {case.settings['server_names']}"
     return md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
@@ -162,7 +163,7 @@ def _connection(server: Server) -> str:
 
 
 def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = None) -> list[Path]:
-    """Render every file that these servers, by default all, read into `conf`; returns the files written."""
+    """Render every file of these servers, by default of all, into `conf`; returns the written files."""
     conf.mkdir(parents=True, exist_ok=True)
     written = []
     for server in placed.case.servers if servers is None else servers:
@@ -177,7 +178,7 @@ def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = N
 
 
 def texts(server: Server, placed: Placed) -> dict[str, str]:
-    """The text of each file of a server, by its name; blank if nothing of it is left."""
+    """The text of each file of a server, by its name; blank for an empty template."""
     context = context_of(server, placed)
     files = server_files(server, placed.case)
     if missing := next((name for name, templates in files.items() if not templates), None):
@@ -186,19 +187,19 @@ def texts(server: Server, placed: Placed) -> dict[str, str]:
 
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
-    """A file of a server, from the templates that lie over each other, the uppermost first."""
+    """A file of a server, from the templates over each other, the uppermost first."""
     if templates[0].suffix != TEMPLATE:
         return templates[0].read_text("utf-8")
     try:
         rendered = ENGINE.get_template(OVER.join(map(str, templates))).render(context)
     except jinja2.TemplateError as error:
         raise BenchError(f"{templates[0]}: {error}; docs/adding-a-stack.md lists the names") from None
-    # What is off leaves its blank lines behind.
+    # A directive that is off leaves its blank lines behind.
     return re.sub(r"\n{3,}", "\n\n", rendered).lstrip("\n")
 
 
 def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
-    """The templates of each file of a server, by its name: those that lie over each other, the uppermost first."""
+    """The templates of each file of a server, by its name, the uppermost first."""
     homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
     return {name: tuple(filter(None, (source(home, name) for home in homes))) for name in server.file_names}
 
@@ -237,15 +238,16 @@ def service_context(service: Service, placed: Placed) -> dict[str, Any]:
 
 
 def service_address(service: Service, places: HostPaths) -> Address:
-    """Where a service takes connections."""
+    """The address of a service."""
     if service.socket:
         return Address(path=f"{places.run}/{service.socket}")
     return places.address(service.name, service.name)
 
 
 def write_service_files(service: Service, context: dict[str, Any], folder: Path) -> list[Path]:
-    """Render the configuration file of a service, if it has one, into `folder`, with the files that go as they are;
-    returns the files written."""
+    """Render the configuration file of a service, if any, into `folder`, and copy its plain files; returns the written
+    files.
+    """
     written = [folder / name for name in service.files]
     for path in written:
         path.write_text((service.folder / path.name).read_text("utf-8"), "utf-8")

@@ -29,9 +29,9 @@ STOP_TIMEOUT_S = 20
 
 @dataclass(frozen=True)
 class _Started:
-    """A service that was started, with everything that a restart needs.
+    """A started service, with everything for a restart.
 
-    lock  the file that the service holds locked until it has ended, by its descriptor
+    lock  the file that the service holds locked until its end, by its descriptor
     """
 
     program: Program
@@ -40,12 +40,12 @@ class _Started:
 
 
 class Services:
-    """The services of a deployment, in the order in which they were started.
+    """The services of a deployment, in the order of their start.
 
     A persistent service has its data under `var/<name>/`, which one program can serve at a time: the deployment holds a
-    lock there, and so does the service itself, which may outlive a killed instrument for a moment.
+    lock on the folder, and so does the service itself, which may outlive a killed instrument for a moment.
 
-    database_url  the URL of the site's database, that of its service once it was started
+    database_url  the URL of the site's database; that of its service after the start
     """
 
     def __init__(self, placed: Placed, layout: Layout, launcher: Launcher):
@@ -57,13 +57,13 @@ class Services:
 
     @property
     def processes(self) -> list[Process]:
-        """All but those that are stopped for a while on purpose."""
+        """All services except those stopped for a while on purpose."""
         return [started.process for name, started in self._started.items() if name not in self._stopped]
 
     def start(self, service: Service, *, anew: bool = False) -> None:
-        """Start the service and wait until it serves; with `anew` the data that it has is removed before.
+        """Start the service and wait until it serves; with `anew`, remove its old data first.
 
-        Raises BenchError when it cannot or does not.
+        Raises BenchError on failure.
         """
         if compatibility.missing_programs(service):
             raise BenchError(compatibility.not_installed(service))
@@ -83,14 +83,14 @@ class Services:
         self.database_url = service_env(service, self._placed).get(DATABASE_URL, self.database_url)
 
     def share(self, others: Services) -> None:
-        """Use the services of another deployment, as a second web server does: their sockets are linked to."""
+        """Use the services of another deployment, as a second web server does, by links to their sockets."""
         for started in others._started.values():
             if address := started.program.address:
                 socket = Path(address.path)
                 (self._layout.sockets / socket.name).symlink_to(socket)
 
     def restart_caches(self) -> None:
-        """Restart the services whose data is in memory, empty, on the same addresses."""
+        """Restart the services with data in memory, empty, on the same addresses."""
         for started in list(self._started.values()):
             service = started.program.service
             if service and not service.persistent:
@@ -110,7 +110,7 @@ class Services:
             self._launch(started.program, started.lock)
 
     def start_again(self, name: str) -> None:
-        """Start a service that has ended, without waiting until it serves.
+        """Start an ended service, without waiting until it serves.
 
         Raises DeploymentError when its program cannot be executed.
         """
@@ -123,7 +123,7 @@ class Services:
         self._locks.close()
 
     def _lock(self, service: Service, folder: Path) -> tuple[int, ...]:
-        """The lock that protects the folder of data that outlive the deployment."""
+        """The lock on the folder of data that outlives the deployment."""
         if not service.persistent:
             return ()
         folder.mkdir(parents=True, exist_ok=True)
@@ -139,12 +139,12 @@ class Services:
         self._started[program.name] = _Started(program, lock, process)
 
     def _launch(self, program: Program, lock: tuple[int, ...]) -> None:
-        """Start it and wait until it serves."""
+        """Start the service and wait until it serves."""
         self._start(program, lock)
         self.wait_serving(program.name)
 
     def wait_serving(self, name: str) -> None:
-        """Wait until a service that was started serves; raises DeploymentError when it does not."""
+        """Wait until a started service serves; raises DeploymentError on failure."""
         started = self._started[name]
         process, probe, address = started.process, started.program.probe, started.program.address
         if probe:

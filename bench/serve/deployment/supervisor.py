@@ -1,4 +1,4 @@
-"""Start again what ends by itself, as the units of a production host do (server.service.j2)."""
+"""Restart ended programs, as the units of a production host do (server.service.j2)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ POLL_S = 0.05
 
 @dataclass
 class Death:
-    """A server, service or sidecar that ended by itself.
+    """The end of a server, service or sidecar by itself.
 
-    why      what ended it, its last words where it had some, and its log
-    at_s     when it was noticed, by time.monotonic()
-    again_s  when it was started again, by the same clock; None before
+    why      the cause, the last words of the program if any, and its log
+    at_s     the time of notice, by time.monotonic()
+    again_s  the time of the restart, by the same clock; None before
     """
 
     name: str
@@ -34,10 +34,10 @@ class Death:
 class Supervisor:
     """Restarts the servers, services and sidecars of a deployment, each by itself and for as long as it fails.
 
-    As with Restart=always, KillMode= and RestartSec=1 of a unit: what is left of its processes is killed at once, and a
-    second later its program is started, whether or not others that it needs are there.
+    As with Restart=always, KillMode= and RestartSec=1 of a unit: the rest of its processes is killed at once, and a
+    second later its program is started, whether or not the programs it needs run.
 
-    Call it from the thread that outlives the deployment: the kernel ends a program with the thread that started it.
+    For the thread that outlives the deployment: the kernel ends a program with the thread that started it.
 
     deaths  every death so far, the first one first
     """
@@ -48,11 +48,11 @@ class Supervisor:
         self._waiting: dict[str, tuple[Process, Death]] = {}
 
     def step(self) -> None:
-        """Notice who died since the last call, and start those whose second is over."""
+        """Notice the deaths since the last call, and start each program after its second."""
         processes = list(self._running.processes)
         for name, (process, _) in list(self._waiting.items()):
             if process not in processes:
-                # Stopped or replaced on purpose meanwhile: who did so starts it again, and two would run.
+                # Stopped or replaced on purpose meanwhile: its owner starts it again, and two would run.
                 del self._waiting[name]
         for process in processes:
             if process.name not in self._waiting and (error := process.died()):
@@ -63,7 +63,7 @@ class Supervisor:
                 self._start(process, death)
 
     def wait(self, until: Callable[[], object], timeout_s: float) -> bool:
-        """Go on until it holds, which is asked after every step; False when the time is up before."""
+        """Go on until the condition holds, tested after every step; False when the time is up before."""
         deadline = time.monotonic() + timeout_s
         while True:
             self.step()

@@ -27,9 +27,9 @@ THREADS = 8
 def survey(
     project: UnderTest, changes: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Every stack, layer and service with what can run here.
+    """Every stack, layer and service with its availability here.
 
-    `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
+    `fits[stack][layer]` is null for a pair that can run here, else the reason; so is the `problem` of a size.
     """
     known = catalog.read()
 
@@ -74,13 +74,13 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
 
 
 def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
-    """Ask each program its version once; `programs.version` caches the answers."""
+    """Look up the version of each program once; `programs.version` caches the results."""
     for command in dict.fromkeys(filter(None, map(compatibility.version_command, items))):
         threads.submit(programs.version, command)
 
 
 def _who(project: UnderTest) -> dict[str, str | None]:
-    """The user that servers run as, with a notice if there is one; no user, and the reason, when they cannot run."""
+    """The user of the servers, with a notice if any; no user, and the reason, for servers that cannot run."""
     try:
         who = project.worker()
     except BenchError as error:

@@ -29,7 +29,7 @@ def is_possible(server: Server, address: Address) -> bool:
 
 
 def _can_move(server: Server, address: Address) -> bool:
-    """True if a second one may have another socket file: the command names the file, not a configuration file."""
+    """True if a second server may have another socket file: the command names the file, not a configuration file."""
     return bool(address.path) and any("listen" in word for word in server.start)
 
 

@@ -15,7 +15,7 @@ SUBJECT = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS
 def make_certificate(folder: Path) -> None:
     """Write privkey.pem, fullchain.pem and, for servers that read one file, both.pem into `folder`.
 
-    Raises BenchError when openssl is missing or fails.
+    Raises BenchError without openssl, or on its failure.
     """
     openssl = programs.find(["openssl"])
     if openssl is None:

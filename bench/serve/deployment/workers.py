@@ -14,13 +14,13 @@ import psutil
 from bench.serve.catalog.sizes import MIB, Size
 from bench.serve.machine import cgroups, cpu_affinity
 
-# What the web server, the master and the services beside the workers need.
+# The needs of the web server, the master and the services beside the workers.
 BESIDE_MB = 48
-# The rest is for the page cache and for requests that need more than others.
+# The rest is for the page cache and for requests above the average.
 SHARE = 0.8
 # Of the memory of a machine that runs other programs, too.
 SHARE_OF_MACHINE = 0.5
-# The memory of a worker in MiB, where the kernel does not say it.
+# The memory of a worker in MiB, if the kernel does not say.
 USUAL_WORKER_MB = 60.0
 
 
@@ -29,8 +29,8 @@ class Room:
     """The place of the processes.
 
     processors  processors, or a part of one, such as 0.5
-    memory_mb   memory in MiB that all together may use
-    of          whose limits these are, for people
+    memory_mb   memory of all processes together, in MiB
+    of          the owner of these limits, in words
     """
 
     processors: float

@@ -528,7 +528,7 @@ def noted_static(settings):
 
 @contextlib.contextmanager
 def replaced(settings, values):
-    """Settings with these values during the block: modules may ask for a static file that is not collected yet."""
+    """Settings with these values during the block: modules may look for a static file that is not collected yet."""
     own = {name: getattr(settings, name) for name in values}
     for name, value in values.items():
         put(settings, name, value)

@@ -11,7 +11,7 @@ from bench.serve.deployment.case import Case, with_services_for_files
 from bench.serve.production import one_host
 
 HTTPS_PORT = 443
-# What stands here is in files, not in memory.
+# A store is files, not memory.
 STORE = "{{ store }}"
 
 
@@ -20,7 +20,7 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
     HTTP/2.
     """
     idle = {}
-    # The release of Debian is what the note says and whose packages it names.
+    # The note names the release of Debian and its packages.
     for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
         values = case.values
         changes = {key: text for key, text in values.changes.items() if key != name}

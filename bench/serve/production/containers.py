@@ -1,5 +1,6 @@
-"""Production in containers: an image with the servers' files as a host gets them, and what starts it, for Compose or
-Kubernetes. Nothing is built or started."""
+"""Production in containers: an image with the servers' files as on a host, and the files that start the image, for
+Compose or Kubernetes. Nothing is built or started.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +35,16 @@ FILES = {
 }
 # Of a project that has workers.
 WORKERS = "workers.yaml"
-# With the text that keeps each tool from replacing what follows a dollar sign in a command.
+# With each tool's escape for a dollar sign in a command.
 FORMS = {"compose": ("$", "$$"), "kubernetes": ("$(", "$$(")}
-# User and group of every container: a number, by which a cluster sees that it is not root.
+# User and group of every container: a number, so that a cluster knows that it is not root.
 USER_ID = 10001
-# The first asks a page, the second whether somebody listens: it starts no Python, and load does not fail it.
+# The first requests a page. The second only connects: no Python is started, and load does not fail this probe.
 PROBE, ALIVE = "/usr/local/bin/benchapp-probe", "/usr/local/bin/benchapp-alive"
 MAINTENANCE_FILE = "maintenance_file"
 # Seconds in which load balancers learn that a pod ends, before its front server stops accepting.
 DRAIN_S = 5
-# Where the site finds its secrets as a file, as Compose mounts one; a host's systemd has its own place.
+# The path of the site's secrets in Compose; on a host systemd chooses another.
 SECRETS_AT = "/run/secrets"
 # The files of a certificate, by the names that a Secret of a cluster has for them: two, or one with both.
 CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
@@ -60,14 +61,14 @@ Words = list[str]
 class Container:
     """A server's instance, a layer's sidecar or a service, as the templates read it.
 
-    program      what it runs, as on a host, where systemd may hold its socket
-    reload       what has it read a new certificate: words after `docker compose`
-    started      exits with 0 when it has started; empty: nothing can be asked
-    alive        exits with 0 while it is there, busy or not
-    ready        exits with 0 while the site answers through it and can use its database; of the front server only
-    ready_path   the page that answers so by any name, over plain HTTP; empty: there is none
-    health       the healthcheck of Compose: as `alive`, or that the site answers through it
-    memory_mb    how much memory it is given at the least
+    program      the program, as on a host, where systemd may hold its socket
+    reload       the words after `docker compose` for reading a new certificate
+    started      exits with 0 after the start; empty: no probe exists
+    alive        exits with 0 for a running program, busy or not
+    ready        exits with 0 while the site responds through the front and can use its database; only of the front
+    ready_path   the page of that probe, under any name, over plain HTTP; empty without one
+    health       the healthcheck of Compose: as `alive`, or a response of the site through this container
+    memory_mb    the least memory of the container, in MiB
     """
 
     program: Program
@@ -85,7 +86,7 @@ class Container:
 
     @property
     def stop_signal(self) -> str:
-        """The signal on which it finishes the requests under way."""
+        """The signal for a graceful end."""
         return f"SIG{self.program.stop}"
 
     @property
@@ -105,15 +106,14 @@ class Container:
 
     @property
     def variables(self) -> list[dict[str, str]]:
-        """Its own environment, beside the site's, as a cluster's manifests have it."""
+        """Its own environment, beside the site's, as a cluster's manifests have both."""
         return [{"name": name, "value": value} for name, value in self.program.env.items()]
 
 
 def write(case: Case, target: Path, form: str) -> list[Path]:
-    """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
+    """Write the files of that form into `target`; returns them, sorted. After a failure, none stays.
 
-    Raises BenchError for values without places, for a server that no image can have, and for a project that none can
-    serve.
+    Raises BenchError for values without places, and for servers or a project that no image can have.
     """
     if not case.values.places:
         raise BenchError(f"--format {form} needs the places of a host, which {case.values.name} lacks")
@@ -143,10 +143,10 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
 
 
 def _with_writable_files(case: Case, places: HostPaths) -> Case:
-    """The case with the file that is made by hand among the sockets: the configuration is read-only.
+    """The case with the hand-made maintenance file among the sockets: the configuration is read-only.
 
-    Nobody outside of a container reaches the figures on its loopback address: they are off. Each site has containers of
-    its own, so that no name of a site is needed.
+    Nobody outside of a container reaches the figures on its loopback address, so they are off. Each site has separate
+    containers, so that no name of a site is needed.
     """
     values = case.values.changed({"metrics": "off"})
     case = replace(case, values=replace(values, places={**values.places, "name": one_host.KIT}))
@@ -157,9 +157,9 @@ def _with_writable_files(case: Case, places: HostPaths) -> Case:
 
 
 def _names(placed: Placed, read: str) -> dict[str, Any]:
-    """The names that the templates can use: those of the host's files and of the containers.
+    """The names for the templates: those of the host's files and of the containers.
 
-    read  the text of all files that the servers read
+    read  the text of all files of the servers
     """
     case, host = placed.case, one_host.host_context(placed, units.units(placed))
     containers = _containers(placed)
@@ -177,7 +177,7 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
         "inner": inner,
         "workers": [container for container in containers if container.program.worker],
         "front_container": front,
-        # Others find each other by sockets, so that each has its network.
+        # Other containers find each other by sockets, and each has its network.
         "shared_network": _speak_tcp(placed),
         "user_id": USER_ID,
         # Limits of a whole pod are newer.
@@ -185,12 +185,12 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
         "ports": _ports(placed),
         "logs_to": _logs(placed, read),
         "certificate": certificate if placed.ends_tls else {},
-        # A cache of its own in each pod: a write is seen by that of its pod alone.
+        # Each pod has a separate cache, and a write invalidates only its own pod's.
         "cached": cached,
         "drain_s": DRAIN_S,
         "volumes": _volumes(case, cached),
         "job_memory_mb": JOB_MB,
-        # Settings that are laid over others know the environment alone.
+        # Settings laid over others read only the environment.
         "secrets_file": not case.project.overlaid,
         "secrets_at": SECRETS_AT,
     }
@@ -226,7 +226,7 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
 
 
 def _containers(placed: Placed) -> list[Container]:
-    """The container of every program: services, then the chain from the inside out, then what runs beside it."""
+    """The container of every program: services, then the chain from the inside out, then sidecars and workers."""
     containers = []
     for program in programs(placed):
         if program.server and program.address:
@@ -244,7 +244,7 @@ def _of_server(server: Server, program: Program, address: Address, placed: Place
     case, ends_tls, front = placed.case, placed.ends_tls, server is placed.front
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
     application = program.site and server.speaks == "http"
-    # Health checks are answered whatever their host, on the port of plain HTTP.
+    # Health checks get a response under any host name, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
     ready_path = case.project.ready if plain and case.project.ready in opened.health_paths(case.project) else ""
     return Container(
@@ -284,7 +284,7 @@ def _ports(placed: Placed) -> list[dict[str, Any]]:
     found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
-    # Only the server that terminates TLS for it may reach one that cannot.
+    # Only the server in front that terminates TLS may reach a server without TLS.
     own = f"{LOOPBACK}:{port}" if port == one_host.PLAIN_PORT and not ends_tls else ""
     return [
         {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}
@@ -293,9 +293,9 @@ def _ports(placed: Placed) -> list[dict[str, Any]]:
 
 
 def _logs(placed: Placed, read: str) -> dict[str, str]:
-    """Where each log file of the servers goes: requests to the container's output, the others to its errors.
+    """The target of each log file of the servers: the container's output for requests, its errors for the others.
 
-    Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
+    Both are the first process's: /dev/stdout is the server's own, which the server may have closed.
     """
     files = sorted(set(re.findall(rf"{re.escape(placed.places.logs)}/[\w.-]+", read)))
     requests = placed.case.settings["access_log"]

@@ -13,7 +13,7 @@ from bench.serve.project import environments, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
-# Of a project without the overlay: the Python of its image.
+# For a project without the overlay: the Python of its image.
 PYTHON = "3.13"
 DATABASE_URL = "DATABASE_URL"
 SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")
@@ -66,10 +66,10 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     env           the host's environment, without files of databases
     base          the image with the Python below the environment
     database_url  the variable that names the database
-    left_out      files and folders of the project that no image gets
+    left_out      files and folders of the project outside of every image
     image         parts of the code for the image; empty for all except `left_out`
     commands_env  environment of the project's commands during the build
-    compiled      folders whose Python is compiled then
+    compiled      folders with Python to compile
     """
     said = project.description
     if not project.overlaid:

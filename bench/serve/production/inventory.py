@@ -29,13 +29,13 @@ BUILT_IN = ("all", "ungrouped")
 INSTALL = "python -m pip install 'benchapp[hosts]'"
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
-# What becomes a file's name and a word of a command.
+# Becomes a file's name and a word of a command.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Words for ssh, in the order in which Ansible gives them.
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 # Variable with a file of certificates (PEM) by which the front's is verified, beside those of each machine.
 TRUST = "benchapp_trust"
-# A host that does not say three times in a row that it is alive is gone.
+# A host that misses three keep-alive messages in a row is gone.
 ALIVE_S = 5
 
 
@@ -48,11 +48,11 @@ class Host:
     target      the name or address of the host for Ansible, by ssh
     user, key   for ssh; empty: from ssh's configuration. The key is a file
     arguments   more words for ssh, from Ansible's variables
-    extra       the words of them from the last variable
-    local       this machine, without ssh
+    extra       the last part of `arguments`, from the last variable
+    local       True for this machine, without ssh
     link_mbit   rate of the link in each direction, in Mbit/s, if the inventory has it
     cores       usable processor cores, if the inventory has them
-    trust       file of certificates to verify the host's by, if the inventory has it
+    trust       file of certificates for verifying the host's, if the inventory has one
     """
 
     name: str
@@ -70,11 +70,11 @@ class Host:
     trust: Path | None = None
 
     def argv(self, script: str) -> list[str]:
-        """The command that runs a shell script there, without a prompt and with a short wait for the connection."""
+        """The command for a shell script on the host, without a prompt and with a short wait for the connection."""
         if self.local:
             return ["sh", "-c", script]
         options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
-        # A separate connection, whatever connections are shared: its commands end with it.
+        # A separate connection, even if connections are shared: its commands end with it.
         options += ["-o", "ControlPath=none", "-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
         options += ["-l", self.user] if self.user else []
         options += ["-i", self.key] if self.key else []
@@ -105,7 +105,7 @@ class Inventory:
 
 
 def front_of(inventory: Inventory) -> Host:
-    """The host that clients speak to."""
+    """The host that clients connect to."""
     return next(iter(inventory.of(FRONT)), inventory.of(WEB)[0])
 
 
@@ -140,7 +140,7 @@ def decode(path: Path, listed: dict[str, Any]) -> Inventory:
     """The inventory from the output of `ansible-inventory --list`; raises BenchError."""
     variables = listed["_meta"]["hostvars"]
     members = {group: _members(group, listed) for group in listed if group not in ("_meta", *BUILT_IN)}
-    # A group of groups, such as one for variables, has no host that is in none of ours.
+    # A group of groups, such as one for variables, may have only hosts of the kit's groups.
     grouped = {name for group in GROUPS for name in members.get(group, ())}
     for group, names in members.items():
         if group not in GROUPS and not (names and set(names) <= grouped):
@@ -204,7 +204,7 @@ class _Given:
         return given
 
     def words(self, variable: str) -> list[str]:
-        """Several, as a shell would split them."""
+        """Several words, split as by a shell."""
         try:
             return shlex.split(str(self.variables.get(variable, "")))
         except ValueError as error:

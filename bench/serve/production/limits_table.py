@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.serve.deployment import render
 from bench.serve.deployment.placed import Placed
 
-# What they are called in the note, the value and its unit.
+# The name in the note, the value, and its unit.
 LOOKED_FOR = {
     "Largest body of a request": ("max_body_mb", " MB"),
     "Static files": ("static_root", ""),
@@ -16,7 +16,7 @@ LOOKED_FOR = {
     "Longest wait for a client": ("client_timeout_s", " s"),
     "Processes of the application": ("processes", ""),
 }
-# Of a line, so many words say what it sets.
+# The number of words at a line's beginning that name its setting.
 MAX_WORDS = 3
 COMMENTS = ("#", ";", "//", '"""')
 

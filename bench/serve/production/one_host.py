@@ -1,5 +1,6 @@
-"""Write a case's files into a directory: for this machine, or for a production host with systemd units and a
-note that says how to install them. Nothing is started."""
+"""Write a case's files into a directory: for this machine, or for a production host with systemd units and an install
+note. Nothing is started.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ from bench.serve.production import limits_table, project_files, templates, units
 from bench.serve.production.units import Unit
 from bench.serve.project import opened
 
-# Where a stack without a TLS listener listens in production.
+# The address of a stack without a TLS listener in production.
 PLAIN_PORT = 8000
-# Where a StateDirectory= is.
+# The parent of each StateDirectory=.
 STATE = Path("/var/lib")
 
 # Longer than most balancers hold an idle connection: AWS 60 s.
@@ -46,7 +47,7 @@ CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-tim
 PAGE_STATUS = "curl --http1.1 --silent --output /dev/null --max-time 60 --write-out '%{http_code}'"
 PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
 
-# How a command of a server begins that installs packages of a release.
+# The beginning of a server's command that installs packages of a release.
 PIP = "$venv/bin/pip "
 
 # Files of deploy/production/one-host. Below the rendered directory the name of the site takes the place of the kit's.
@@ -66,7 +67,7 @@ SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf", "apt.conf")
 
 
 def write(case: Case, target: Path) -> list[Path]:
-    """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind.
+    """Write the files into `target`; returns them, sorted. After a failure, none is left behind.
 
     The units of a production host are limited to the size of the case.
     """
@@ -78,9 +79,9 @@ def write(case: Case, target: Path) -> list[Path]:
 
 @contextmanager
 def clean_target(target: Path) -> Iterator[Path]:
-    """`target`, made or empty; when the block fails, nothing is left in it.
+    """`target`, made or empty; after a failure of the block, empty again.
 
-    Raises BenchError when it holds something, cannot be made, or cannot be written.
+    Raises BenchError for a directory with content, or one that cannot be made or written.
     """
     was_there = fresh_directory(target)
     try:
@@ -119,7 +120,7 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
 
 
 def write_service_files(placed: Placed, target: Path) -> list[Path]:
-    """The files that services read, each written into `target`."""
+    """The files of services, each written into `target`."""
     written: list[Path] = []
     for service in placed.case.services:
         written += render.write_service_files(service, render.service_context(service, placed), target)
@@ -127,7 +128,7 @@ def write_service_files(placed: Placed, target: Path) -> list[Path]:
 
 
 def production_places(values: Values) -> HostPaths:
-    """The `[places]` of the values; raises BenchError that names what is missing, unknown, or no plain path."""
+    """The `[places]` of the values; raises BenchError for a missing or unknown one, or one without a plain path."""
     site = values.places.get("name", KIT)
     if not re.fullmatch(SITE_NAME, str(site)):
         form = "a lower-case letter, then up to 19 lower-case letters and digits"
@@ -152,24 +153,25 @@ def with_listener(case: Case) -> tuple[Case, bool]:
         values = values.changed({"redirect": "off", **_held_for_a_balancer(values)})
     terminated = values.names["listener"] == "tls" and not front.tls
     if terminated:
-        # Nor does a server without TLS redirect to it.
+        # A server without TLS does not redirect to HTTPS either.
         values = values.changed({"redirect": "off"})
     return replace(case, values=values), terminated
 
 
 def _held_for_a_balancer(values: Values) -> dict[str, Any]:
-    """The time-out of idle connections, unless the user set it: longer than a load balancer's, so no request meets a
-    closing connection."""
+    """The time-out of idle connections, unless the user set one: longer than a load balancer's, so no request meets a
+    closing connection.
+    """
     if "client_keepalive_s" in values.changes:
         return {}
     return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
 
 
 def in_production(case: Case, bind: str, private: bool = True) -> Placed:
-    """The case as production runs it, in its places and with the addresses of its servers.
+    """The case as in production, in its places and with the addresses of its servers.
 
-    bind     the address of a stack whose TLS another server ends
-    private  whether servers have directories of their own below `run`: those of one user need none
+    bind     the address of a stack behind another server that terminates TLS
+    private  whether each server has a separate directory below `run`, which servers of one user do not need
     """
     case, terminated = with_listener(replace(case, workers=True))
     places = replace(production_places(case.values), private=private)
@@ -185,7 +187,7 @@ def _wired(placed: Placed) -> Placed:
 
 
 def _with_host_programs(case: Case, places: HostPaths) -> Case:
-    """The case with programs and modules where the host has them, whatever is installed here."""
+    """The case with programs and modules at the host's paths, whatever is installed here."""
     programs: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
     for server in case.servers:
@@ -193,16 +195,16 @@ def _with_host_programs(case: Case, places: HostPaths) -> Case:
         folder = f"{places.venv}/bin" if server.distribution or server.requirements else server.directory
         programs[server.name] = Path(folder, server.programs[0])
         found = {name: first for name, (first, *_) in compatibility.modules_of(server, case.layers).items()}
-        # Its own commands there build some of them.
+        # Commands on the host build some modules.
         texts = {**found, **server.host_modules}
         modules[server.name] = {name: render.text(text, places.names, server.name) for name, text in texts.items()}
     return replace(case, programs=programs, modules=modules)
 
 
 def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """A host's own files, units and scripts: the template in deploy/production/one-host, the name, and what it can use.
+    """A host's own files, units and scripts: the template in deploy/production/one-host, the name, and its context.
 
-    context  by host_context
+    context  from host_context
     """
     names = [NOTE, INSTALL, FIREWALL, *SCRIPTS, PAGES, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
@@ -225,7 +227,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
-    """The names that the host's files can use."""
+    """The names for the templates of a host's files."""
     case, places = placed.case, placed.places
     front, data = case.servers[-1], Path(places.data)
     said = case.project.description
@@ -271,20 +273,20 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
 
 
 def _versions(case: Case, release: Release) -> list[str]:
-    """The versions that a release of Debian has of what the files depend on, such as `systemd 252`."""
+    """The release's versions of programs that the files depend on, such as `systemd 252`."""
     installed = packages(case.servers, case.services, case.layers)
     packaged = [f"{name} {release.packages[name]}" for name in installed if name in release.packages]
     return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
 
 
 def _of_users(placed: Placed, found: list[Unit]) -> dict[str, Any]:
-    """Whose files are whose.
+    """The users of the host's files.
 
-    same_user    why web server and application are one user, empty if they are two
-    reader       the group that may read uploads: that of the stack's web server, or of the application without one
-    front        the outermost server: its unit, and the file with certificate and key that it may read
-    server_logs  the log files of each server with their user; rotated: those that the host rotates
-    private      the directory of each server that has a unit among those `found`, with its user
+    same_user    the reason for one user of web server and application, empty for two users
+    reader       the group that may read uploads: the web server's, or the application's without one
+    front        the outermost server: its unit, and its file with certificate and key
+    server_logs  the log files of each server with their user; rotated: those for the host to rotate
+    private      the directory of each server with a unit among `found`, with its user
     """
     case, places, front = placed.case, placed.places, placed.front
     user = server_user(front, placed)
@@ -326,7 +328,7 @@ def _of_packages(placed: Placed) -> dict[str, Any]:
 def _of_front(placed: Placed) -> dict[str, Any]:
     """Names for templates about the outermost server.
 
-    webroot     the directory from which plain HTTP answers a certificate authority, or empty
+    webroot     the directory for responses to a certificate authority over plain HTTP, or empty
     maintained  whether a file switches the site off
     listens6    whether a server listens on IPv6, too
     """
@@ -342,7 +344,7 @@ def _of_front(placed: Placed) -> dict[str, Any]:
 
 
 def curl_options(placed: Placed, path: str) -> str:
-    """The words with which curl requests a page of the host's own web server."""
+    """The words for curl to request a page of the host's own web server."""
     places, name = placed.places, placed.case.settings["server_name"]
     if placed.ends_tls:
         # Without a certificate authority: this is the host itself.
@@ -365,7 +367,7 @@ def _services_in_place(placed: Placed) -> dict[str, list[str]]:
 
 
 def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
-    """The services that packages of the servers and of their exporters bring and start, each once."""
+    """The services started by packages of the servers and of their exporters, each once."""
     found: list[str] = []
     for server in servers:
         found += server.services
@@ -395,7 +397,7 @@ def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:
-    """The Debian packages of servers, of services and of what the layers need of the servers, each once."""
+    """The Debian packages of servers, of services and of the layers' needs of the servers, each once."""
     named: list[str] = []
     for server in servers:
         named += server.packages
@@ -420,11 +422,11 @@ def _host_commands(placed: Placed) -> list[str]:
 def _site_env(placed: Placed) -> dict[str, str]:
     """The environment of the site on the host, without its secrets."""
     case = placed.case
-    # Each release collects its static files below itself, so that no variable names one place for all.
+    # Each release collects its static files below itself, so no variable names one folder for all.
     django = {project_files.SETTINGS: case.project.project.settings}
     env = project_files.environment({**django, **site_env(placed)}, placed)
     env |= case.given_env
-    # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
+    # systemd, compose and kubectl parse the file differently; quoting that only some understand stays out.
     # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=
     for name, value in env.items():
         if value != value.strip() or value[:1] in ("'", '"') or re.search(r"[\\\n]|\s#", value):

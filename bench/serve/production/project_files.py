@@ -1,5 +1,6 @@
-"""Production files for a project other than the kit's own: the settings overlay, the packages of its servers, and
-its variables; nothing of the instrument."""
+"""Production files for a project other than the kit's own: the settings overlay, the packages of its servers, and its
+variables; nothing of the instrument.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ from bench.serve.project.opened import UnderTest
 GIT_TIMEOUT_S = 10
 # Below the rendered directory: what to install for its servers.
 REQUIREMENTS = "requirements-servers.txt"
-# What the settings laid over a project import; the second if no web server has the static files.
+# Packages of the settings laid over a project; the second if no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
 SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
 SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
-# Django's command that removes sessions that have ended, where it has them in the database.
+# Django's command that removes ended sessions from the database.
 SESSIONS = "clearsessions"
-# Engines of the databases of which the kit makes backups, the unit that makes them, and the file with the code.
+# Engines of databases with backups by the kit, the unit for the backups, and the file with its code.
 BACKED_UP = re.compile("sqlite|spatialite|postg|psql")
 BACKUPS = "backups.py"
 
@@ -65,23 +66,23 @@ def write(case: Case, folder: Path, requirements: str = "") -> list[Path]:
 def names(placed: Placed) -> dict[str, Any]:
     """Names about the project for the templates of a host's files.
 
-    health, ready       paths that answer while it serves, and while it can use its database, too
-    checks              those of them that are no pages
+    health, ready       paths of a site that serves, and of a site that can use its database, too
+    checks              paths among them without a page
     application_module  the module that its servers import
-    fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
+    fail_level          words for `check --deploy` if a warning stops a deploy: of the kit's site with HTTPS
     backup, restore     the project's own commands of manage.py for backups of its database, or empty
-    backed_up           aliases of the databases of which the kit makes backups; not_backed_up: of the others
-    uploads             whether it keeps files that visitors upload
-    jobs                commands that are run again and again: the unit, what it is about, its command, its schedule for
-                        systemd and for cron, by how much it may be late, whether it copies folders or is the project's
+    backed_up           aliases of the databases with backups by the kit; not_backed_up: of the others
+    uploads             whether the project keeps files of visitors
+    jobs                scheduled commands: the unit, its purpose, its command, its schedule for systemd and for cron,
+                        the tolerated delay, whether the job copies folders, whether it is the project's
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
     cache_url           the variable that names the cache of a layer
     build               commands that follow collectstatic
-    below               the folder that has manage.py, in its repository; empty if it is at the root
-    variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
-    brought             packages of its servers that are not installed because the project has them itself
+    below               the folder of manage.py, in its repository; empty for the root
+    variables           names in its `env_file`; requirements: the file that lists its packages, or empty
+    brought             packages of its servers that the project installs itself
     sqlite              aliases of its databases that are SQLite files
     """
     case, places = placed.case, placed.places
@@ -119,13 +120,13 @@ def _fail_level(case: Case) -> str:
 
 
 def _can_be_emptied(project: UnderTest, case: Case) -> bool:
-    """True if a layer caches under keys of the kit; a project's own templates and views have their own."""
+    """True if a layer caches under keys of the kit; a project's own templates and views have other keys."""
     known = [layer for layer in case.layers if not (layer.in_site and project.overlaid)]
     return any(layer.caches != "nothing" for layer in known)
 
 
 def has_uploads(project: UnderTest) -> bool:
-    """True if the kit says where the project keeps files that visitors upload."""
+    """True if the kit chooses the folder of uploads."""
     return project.overlaid and project.facts.media_root is not None
 
 
@@ -145,8 +146,7 @@ def _commands(project: UnderTest, places: HostPaths) -> dict[str, Any]:
 
 
 def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
-    """The aliases of databases with and without backups by the kit; both empty if the project has its own backup
-    command."""
+    """The aliases of databases with and without backups by the kit; both empty for a project with a backup command."""
     if project.description.backup:
         return [], []
     facts = project.facts
@@ -156,7 +156,7 @@ def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
     return covered, [alias for alias in kept if alias not in covered]
 
 
-# For all jobs of the kit at one hour, when few visit; not at midnight, when everybody else does.
+# The hour of all jobs of the kit, with few visitors; not midnight, the hour of all other programs' jobs.
 KITS = {"schedule": "daily", "cron": "23 3 * * *", "delay": "4h", "copies": "", "of_project": ""}
 
 
@@ -189,20 +189,20 @@ def _jobs(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
 
 
 def ends_sessions(project: UnderTest) -> bool:
-    """True if the kit removes sessions that have ended: unless a job of the project does."""
+    """True if the kit removes ended sessions: unless a job of the project does."""
     own = [job.command for job in project.description.jobs.values()]
     return SESSIONS in project.facts.commands and not any(SESSIONS in command for command in own)
 
 
 def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
-    """The project's environment on the host, of the kit's variables: those that somebody reads there."""
+    """The project's environment on the host, with the kit's variables that have a reader on the host."""
     case, places = placed.case, placed.places
     project = case.project
     if not project.overlaid:
         return env
     read = _read_names()
     kept = {name: value for name, value in opened.renamed(env).items() if name in read or name.startswith(OPTION)}
-    # Those of a release would go with it.
+    # Files in a release would disappear with the release.
     files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
     allowed = project.description.allow
     return {
@@ -220,19 +220,19 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
 
 
 def _read_names() -> set[str]:
-    """The variables that the settings laid over a project read, options of layers aside."""
+    """The variables of the settings laid over a project, options of layers aside."""
     texts = [path.read_text("utf-8") for path in (paths.KIT / "benchapp_overlay").glob("*.py")]
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
 
 
 def repository(folder: Path) -> Path:
-    """The root of the git repository that has a project's manage.py; its own folder if none has."""
+    """The root of the git repository with a project's manage.py; its own folder without a repository."""
     root = next((it for it in (folder, *folder.parents) if (it / ".git").exists()), folder)
     if root == folder:
         return folder
     file = str(folder.relative_to(root) / "manage.py")
     try:
-        # A folder may lie in a repository that knows nothing of it.
+        # A repository may surround the folder without tracking it.
         asked = ["git", "-C", str(root), "ls-files", "--error-unmatch", "--", file]
         subprocess.run(asked, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
@@ -250,7 +250,7 @@ def listing(folder: Path) -> str:
 
 
 def _wanted(case: Case) -> list[str]:
-    """The distributions that the servers, the settings laid over the project and the layer need, each once."""
+    """The distributions for the servers, the settings laid over the project and the layer, each once."""
     of_servers = [name for server in case.servers for name in lock.of_server(server)]
     of_services = [name for service in case.services for name in service.requirements]
     imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
@@ -269,7 +269,7 @@ def missing(case: Case) -> list[str]:
 
 
 def _pinned(case: Case) -> list[str]:
-    """A requirement for each that the project has not itself, in the version of the kit's lock file."""
+    """A requirement for each missing distribution, in the version of the kit's lock file."""
     text = (paths.KIT / lock.LOCK).read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", text))
     wanted = {name: versions.get(name) or programs.distribution_version(name) for name in missing(case)}
@@ -277,6 +277,6 @@ def _pinned(case: Case) -> list[str]:
 
 
 def _locks(case: Case) -> list[Path]:
-    """The kit's lock files that commands of the servers name."""
+    """The kit's lock files in commands of the servers."""
     commands = " ".join(words for server in case.servers for words in server.host)
     return [path for path in sorted(paths.KIT.glob("requirements-*.lock")) if path.name in commands]

@@ -32,7 +32,7 @@ READY = "benchapp-ready"
 # Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
 OF_APPLICATION = ("benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback", "pages.py", "site.env")
 UNITS, SCRIPTS = "/etc/systemd/system", "/usr/local/sbin"
-# What was rendered for a host.
+# The files rendered for a host.
 RENDERED = "rendered"
 # Names below the rendered directory.
 HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
@@ -40,13 +40,13 @@ HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
 
 @dataclass(frozen=True)
 class Deployed:
-    """The deployment that the hosts run together.
+    """The deployment on all hosts together.
 
     url         of the site, without a path: its scheme and its name
     port        of the front
-    behind      whether the front takes plain HTTP from those who have ended TLS
+    behind      whether the front takes plain HTTP from a server that terminates TLS
     access_log  of the front
-    static_root where the front has the static files
+    static_root the folder of static files on the front
     cache_seconds  the time to live of cached pages
     """
 
@@ -72,10 +72,10 @@ class Deployed:
 
 
 def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
-    """Write the files of all hosts into `target`; returns them, sorted. When one cannot be written, none is left.
+    """Write the files of all hosts into `target`; returns them, sorted. After a failure, none is left.
 
-    `target` holds `playbook.yml`, the files of each host in `hosts/HOST`, as below its root, what the playbook knows of
-    it in `host_vars`, and in `drained/HOST` the files of the front that differ while it does not ask that web host.
+    `target` holds `playbook.yml`, the files of each host in `hosts/HOST`, as below its root, the playbook's variables
+    in `host_vars`, and in `drained/HOST` the changed files of the front while that web host is drained.
     """
     if not case.values.places:
         raise BenchError(f"--inventory needs the places of a host, which {case.values.name} lacks")
@@ -89,14 +89,16 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
 
 
 class _Writing:
-    """Writes the files of all hosts; `placed` has the places and addresses that all of them share."""
+    """Writes the files of all hosts; `placed` has the shared places and addresses."""
 
     def __init__(self, split: Split, folder: Path):
-        # The front asks for the site as it does on one host; its own address is of no interest to it.
+        # As on one host: the address of a stack without TLS does not matter here.
         placed = one_host.in_production(split.case, LOOPBACK)
         if placed.places.port == one_host.PLAIN_PORT and split.split:
             front = split.outer[-1].name
-            raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
+            raise BenchError(
+                f"{front} does not terminate TLS, and no server before it is on its host; use --set listener=behind"
+            )
         if split.split:
             # The web server and the application, of which a layer may want one user, are on two hosts.
             layers = tuple(structs.replace(layer, same_user="") for layer in placed.case.layers)
@@ -128,7 +130,7 @@ class _Writing:
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
         files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
-        # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.
+        # Files only for one of several hosts: its firewall, the setup of the database, the requests to its servers.
         own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
         own += [READY] if context["ready_at"] else []
         files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
@@ -143,7 +145,7 @@ class _Writing:
     def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
         """Write the playbook's variables of a host, and its connection settings for Ansible."""
         connection = {
-            # Half of the time of a task otherwise goes into copying it.
+            # Copying takes half of a task's time otherwise.
             "ansible_pipelining": True,
             # A connection kept from an earlier run otherwise waits for minutes for a host that is gone.
             ARGUMENTS[-1]: f"{host.extra} -o ServerAliveInterval={ALIVE_S}".strip(),
@@ -154,19 +156,19 @@ class _Writing:
         return path
 
     def _context(self, share: HostRole, placed: Placed, found: list[Unit]) -> dict[str, Any]:
-        """The names that the templates of a host's files can use, those of one host's among them."""
+        """The names for the templates of a host's files, those of one host's among them."""
         context = one_host.host_context(placed, found)
         hosts = self.split.reached(share, placed)
         context["ready_at"] = []
         if share.application and self.split.split:
-            # Its own servers answer for it, not the front.
+            # The host's own servers are requested, not the front.
             inner = self.split.inner[-1]
             context |= {"ready_at": placed.wiring.listens[inner.name], "speaks": inner.speaks}
             context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready", "page_status": ""}
         if not share.application:
             context |= {"release_commands": [], "build_commands": []}
         if not share.first:
-            # What only one host may do each day.
+            # The daily jobs of only one host.
             context |= {"jobs": [], "backed_up": []}
         if share.host != self.split.front:
             context |= {"ends_tls": False, "webroot": ""}
@@ -193,7 +195,7 @@ class _Writing:
         )
 
     def _drained(self, web: Host) -> list[Path]:
-        """The files of the front that differ while it does not ask that web host."""
+        """The files of the front that differ while a web host is drained."""
         target = _below(self.folder / DRAINED / web.name, self.placed.places.conf)
         whole_front = _below(self.folder / HOSTS / self.split.front.name, self.placed.places.conf)
         seen = self.split.seen_from(self.split.front, self.placed, without=web)
@@ -236,7 +238,7 @@ class _Writing:
         }
 
 
-# Where files of the rendered directory go on a host that do not stay below its `conf`, by a pattern of their names.
+# Targets on a host of rendered files outside of its `conf`, by a pattern of their names.
 ELSEWHERE = {
     "systemd/*": UNITS,
     "timers/*": UNITS,
@@ -251,7 +253,7 @@ ELSEWHERE = {
 
 
 def _place(root: Path, conf: Path, name: str) -> Path:
-    """Where a file of a host goes, below `root`."""
+    """The path of a host's file, below `root`."""
     place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
     if not place:
         return conf / name
@@ -259,7 +261,7 @@ def _place(root: Path, conf: Path, name: str) -> Path:
 
 
 def _digest(files: list[Path], root: Path) -> str:
-    """A digest of a host's files, by which the host records the version that its servers have read."""
+    """A digest of a host's files, for the host's record of the version that its servers have read."""
     found = hashlib.sha256()
     for path in sorted(files):
         found.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())

@@ -1,8 +1,7 @@
 """The split of a case over the hosts of an inventory: roles and addresses.
 
-The stack's outermost server, and what a layer puts in front of it, are on the host of group `front`; all inner servers
-are on each host of group `web`; services are on the host of group `cache`. With one web host, it has what the inventory
-names no host for.
+The stack's outermost server, and a layer's servers in front, are on the host of group `front`; all inner servers are on
+each host of group `web`; services are on the host of group `cache`. A single web host has the roles of missing groups.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from bench.serve.deployment.program import Program
 from bench.serve.machine.supervise import Address
 from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
 
-# Where application servers listen for a front on another host; the next instance on the next port.
+# The first port of application servers for a front on another host; the next instance has the next port.
 FIRST_PORT = 8001
 
 
@@ -27,9 +26,9 @@ FIRST_PORT = 8001
 class HostRole:
     """The role of one host: its servers and services.
 
-    servers   those of the chain that are there, the innermost first
-    services  those of the layer that are there
-    first     it is the first web host, which does once for all what only one may do
+    servers   the servers of the chain on this host, the innermost first
+    services  the services of the layer on this host
+    first     True for the first web host, which does the work that only one may do
     """
 
     host: Host
@@ -39,11 +38,11 @@ class HostRole:
 
     @property
     def application(self) -> bool:
-        """True if it has the site."""
+        """True for a host with the site."""
         return WEB in self.host.groups
 
     def runs(self, program: Program) -> bool:
-        """True if that program runs there."""
+        """True if the program runs on this host."""
         if program.server:
             return program.server in self.servers
         if program.service:
@@ -54,7 +53,7 @@ class HostRole:
 
 @dataclass(frozen=True)
 class Split:
-    """A case over the hosts of an inventory; raises BenchError, with the reason, when it cannot be split so."""
+    """A case over the hosts of an inventory; raises BenchError, with the reason, for a case that cannot be split so."""
 
     case: Case
     inventory: Inventory
@@ -79,17 +78,17 @@ class Split:
 
     @property
     def database(self) -> Host | None:
-        """The host of the database; None for that one of the only web host."""
+        """The host of the database; None for the only web host's own."""
         return next(iter(self.inventory.of(DB)), None)
 
     @property
     def split(self) -> bool:
-        """True if the application's host and the web server's are not the same one."""
+        """True if the application and the web server are on different hosts."""
         return {*self.web} != {self.front}
 
     @property
     def outer(self) -> tuple[Server, ...]:
-        """The servers of the front: the stack's outermost one, and those that layers put before it."""
+        """The servers of the front: the stack's outermost one, and the layers' servers in front."""
         return self.case.servers[len(self.case.stack.servers) - 1 :]
 
     @property
@@ -99,7 +98,7 @@ class Split:
 
     @property
     def shares(self) -> list[HostRole]:
-        """The role of each host that runs something, in the order of setup."""
+        """The role of each host with servers or services, in the order of setup."""
         wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
         found = []
         for host in dict.fromkeys(host for host in wanted if host):
@@ -110,12 +109,12 @@ class Split:
 
     @property
     def idle(self) -> tuple[Host, ...]:
-        """The hosts of the case's groups that run nothing of it."""
+        """The hosts of the case's groups without a role."""
         used = [share.host for share in self.shares]
         return tuple(host for host in self.inventory.of(CACHE) if host not in used)
 
     def shared(self, placed: Placed) -> Placed:
-        """The same with the addresses of services and doors that other hosts reach."""
+        """The same with the addresses of services and doors for other hosts."""
         shared = {}
         if {*self.web, self.front} != {self.cache}:
             shared = {service.name: Address(self.cache.address, service.port) for service in self.case.services}
@@ -125,8 +124,7 @@ class Split:
         return replace(placed, places=replace(placed.places, shared=shared))
 
     def seen_from(self, host: Host, placed: Placed, without: Host | None = None) -> Placed:
-        """The same with the addresses of the servers as that host sees them; `without` a web host while the front does
-        not ask it."""
+        """The same with the servers' addresses from that host's view; `without` a drained web host."""
         if not self.split:
             return placed
         wiring = placed.wiring
@@ -144,7 +142,7 @@ class Split:
             found |= {address.port: [self.front] for address in placed.wiring.listens[self.inner[-1].name]}
         for name, address in placed.places.shared.items():
             if address.host == share.host.address:
-                # The web server may read the cache itself; the site alone uses a door.
+                # The web server may read the cache itself; only the site uses a door.
                 door = any(name in server.doors for server in self.outer)
                 found[address.port] = [*self.web] if door else list(dict.fromkeys([*self.web, self.front]))
         return found
@@ -153,7 +151,7 @@ class Split:
         return next(iter(self.inventory.of(group)), self.web[0])
 
     def _unsupported(self) -> str:
-        """The reason why it cannot be split so, or an empty string."""
+        """The reason why the case cannot be split so, or an empty string."""
         if reason := only_on_one_host(self.case):
             return reason
         needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
@@ -167,7 +165,7 @@ class Split:
         return self._on_one_host_alone() if self.split else ""
 
     def _on_one_host_alone(self) -> str:
-        """The reason why layers or stack have to be on one host, with those that need not, or an empty string."""
+        """The reason why layers or stack have to be on one host, with the names of others, or an empty string."""
         known, said = catalog.read(), "not over several hosts:"
         for layer in self.case.layers:
             if layer.one_host:

@@ -1,4 +1,4 @@
-"""The release of Debian for production's files: one whose Python can have the project's packages."""
+"""The release of Debian for production's files: one with a Python for the project's packages."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from bench.words import joined
 INCLUDES = re.compile(r"\s*(?:-r|--requirement)[ =]*(\S+)")
 # A line of it that has packages installed from their source.
 NO_BINARY = re.compile(r"--no-binary[ =]+(\S+)")
-# The tag of a wheel that was made on this machine: that of an index names the C library, as manylinux_2_17_x86_64 does.
+# The tag of a wheel built on this machine. An index's tag names the C library, such as manylinux_2_17_x86_64.
 COMPILED_HERE = re.compile(r"^Tag: \S+-linux_\w+$", re.M)
 ELSEWHERE = "--format compose or kubernetes, whose image has the project's Python"
 
 
 def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
-    """The values with the release whose Python is nearest to the project's, and a note if it is not the usual release.
+    """The values with the release whose Python is nearest to the project's, and a note for an unusual release.
 
     Raises BenchError in one line if the packages cannot be installed on the named release, or on any.
     """
@@ -67,7 +67,7 @@ def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
 
 
 def _refusal(wanted: dict[str, str], release: Release) -> str:
-    """The reason why the packages cannot be installed there, or an empty string."""
+    """The reason why the packages cannot be installed on the release, or an empty string."""
     for name, python in wanted.items():
         if not SpecifierSet(python).contains(Version(release.python), prereleases=True):
             return f"{name} needs Python {python}, and {release.title} has {release.python}"
@@ -100,7 +100,7 @@ def listed(project: UnderTest) -> frozenset[str]:
 
 
 def _packages(project: UnderTest) -> list[Distribution]:
-    """The installed packages that the project lists, and their requirements."""
+    """The installed packages in the project's list, and their requirements."""
     distributed = distributions(path=list(project.sites))
     installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
     names = _listed(project.folder, _table(project.folder).get("dependencies", []), installed)
@@ -144,7 +144,7 @@ def _is_specifier(text: str) -> bool:
 
 
 def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
-    """The installed packages that the project lists, and their requirements."""
+    """The installed packages in the project's list, and their requirements."""
     lines = dependencies
     place = folder if listing(folder) else repository(folder)
     if listing(place) == "requirements.txt":
@@ -170,7 +170,7 @@ def _lines(file: Path) -> Iterator[str]:
 
 
 def _names(lines: Iterable[str]) -> list[str]:
-    """The packages that these requirements name, without those of extras and of other systems."""
+    """The packages of these requirements, without those of extras and of other systems."""
     found: list[str] = []
     for line in lines:
         with contextlib.suppress(InvalidRequirement):

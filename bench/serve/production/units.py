@@ -1,5 +1,6 @@
-"""The systemd units of a production host: the data that their template reads. Here is the one rule for users: what a
-unit alone writes or reads belongs to the unit's user."""
+"""The systemd units of a production host: the data for their template. The one rule for users is here: files of only
+one unit belong to the unit's user.
+"""
 
 from __future__ import annotations
 
@@ -33,26 +34,25 @@ OTHER_LOG = re.compile(r"(\{\{ logs \}\}/[\w.-]+)")
 class Unit:
     """One systemd unit, as deploy/production/one-host/server.service reads it.
 
-    program       what it runs, here and in containers as well
-    command       what systemd starts: so that it takes its socket from systemd or makes one of its own name
-    type          when systemd takes it as started: `notify`, when it says so, `forking`, when its first process has
-                  ended, or `exec`
+    program       its program, the same as in containers
+    command       the command for systemd: with a socket from systemd, or one under a separate name
+    type          the sign of the start: `notify`, from the program; `forking`, the end of its first process; `exec`
     check         the configuration test of a server, or empty
     loads         a command line that imports the application, of its server only
-    after         units that start before it and stop after it, or empty
-    reload        command lines that reload it, none where it cannot
-    executes      the signal on which it executes its program's file again, or empty
-    pid_file      the file with the number of its main process, if that is another one then
-    renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
-                  or there is no other way
-    replaced      how many of its processes that replaces, as a number, or empty: all but the main one
-    capability    what root can and it needs, too, or empty
-    socket        where systemd listens for it, as ListenStream= says it, or empty
-    instance      the words with which curl asks it, where it is one of several that listen by themselves
-    own_socket    the socket file that `command` makes, to which the socket file of its program is a link, or empty
-    added         words added to `command` where it stands in for another
-    has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
-    stands_in     the unit beside which this one serves while that restarts, or empty
+    after         units that start before this one and stop after it, or empty
+    reload        command lines for a reload, or empty
+    executes      the signal for executing its program's file again, or empty
+    pid_file      the file with the number of its main process after that, if that is another one
+    renew         the command line for running another release; empty: a restart, which loses no request or is the
+                  only way
+    replaced      the number of its processes that `renew` replaces; empty: all except the main one
+    capability    the capability of root that the unit needs, or empty
+    socket        the address on which systemd listens for the unit, as for ListenStream=, or empty
+    instance      curl's words for this one of several instances that listen by themselves
+    own_socket    the socket file of `command`, the target of a link from the program's socket file, or empty
+    added         words added to `command` in a stand-in
+    has_stand_in  a second unit of the same command can serve beside this one, so that a restart makes no request wait
+    stands_in     the unit that this one replaces during a restart, or empty
     """
 
     program: Program
@@ -77,7 +77,7 @@ class Unit:
 
     @property
     def stand_in(self) -> Unit:
-        """The unit that serves beside this one while it restarts."""
+        """The unit that serves during this one's restart."""
         name = f"{self.name}-standin"
         command = " ".join([self.command, *self.added])
         found = replace(self, name=name, stands_in=self.name, has_stand_in=False, command=command)
@@ -88,12 +88,12 @@ class Unit:
 
     @property
     def stop_signal(self) -> str:
-        """The signal that stops it, as KillSignal= says it."""
+        """The signal for a stop, as for KillSignal=."""
         return f"SIG{self.program.stop}"
 
     @property
     def stopped_by(self) -> str:
-        """How it may end when it is stopped, as SuccessExitStatus= says it."""
+        """The regular ends of a stopped unit, as for SuccessExitStatus=."""
         return f"{self.stop_signal} {int(signal.Signals[self.stop_signal])}"
 
 
@@ -103,7 +103,7 @@ class Log:
 
     user     of the unit that writes them
     rotates  whether the server rotates them itself
-    reopen   the command after which it writes new ones; empty: it cannot
+    reopen   the command for writing new files, or empty
     """
 
     files: tuple[str, ...]
@@ -140,7 +140,7 @@ def _of_exporter(server: Server, start: tuple[str, ...], placed: Placed) -> Unit
 
 
 def logs(placed: Placed, found: Sequence[Unit]) -> list[Log]:
-    """The log files of each server that has a unit among those `found`."""
+    """The log files of each server with a unit among `found`."""
     logged = []
     names = {unit.name for unit in found}
     for server in placed.case.servers:
@@ -158,7 +158,7 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
         text += "\n".join(path.read_text("utf-8") for path in files)
     named = sorted(set(OTHER_LOG.findall(text)))
     found = [name.replace("{{ logs }}", placed.places.logs) for name in named]
-    # One behind another web server has the file for it, too, and does not read it.
+    # A web server behind another has the file, too, and does not read it.
     outermost = server == case.stack.servers[-1] and case.settings["access_log"] != NO_LOG
     if outermost and ACCESS in text:
         found.append(str(case.settings["access_log"]))
@@ -166,7 +166,7 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
 
 
 def _of_other(program: Program, placed: Placed) -> Unit:
-    """The unit of a program that is no server."""
+    """The unit of a program other than a server."""
     return Unit(
         program,
         f"{placed.places.name}-{program.name}",
@@ -208,13 +208,13 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
 
 
 def _asked(address: Address) -> str:
-    """The words with which curl asks a server at this address."""
+    """Curl's words for a request to a server at this address."""
     return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
 
 
 def _listening(program: Program, server: Server, placed: Placed, own: str) -> tuple[str, str, str]:
-    """The command of an instance, the address where systemd listens for it, and the socket file that the command makes;
-    an empty text if there is none.
+    """The command of an instance, the address on which systemd listens for the instance, and the command's own socket
+    file; an empty text without one.
 
     own  a socket file for this unit only, beside that of its stand-in
     """
@@ -244,12 +244,12 @@ def _loads(server: Server, context: dict[str, Any]) -> str:
 
 
 def _reload(program: Program, server: Server) -> Iterator[str]:
-    """The commands that reload a server's files, or only the site's code if the server cannot reload files."""
+    """The commands that reload a server's files, or only the site's code for a server without such a reload."""
     way = program.reload or program.renew or ""
     if not isinstance(way, str):
         yield background.unit_words(way)
     elif way:
-        # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
+        # A signal reports no bad file, and some servers end. A reload command reports one itself.
         if program.check and not server.good_status:
             yield shlex.join(program.check)
         yield f"kill -{way} $MAINPID"
@@ -257,6 +257,6 @@ def _reload(program: Program, server: Server) -> Iterator[str]:
 
 def _renew(program: Program, server: Server, name: str) -> str:
     if server.reload.loses and program.renew and not isinstance(program.renew, str):
-        # Its reload would read its files, too.
+        # A reload would read the configuration files, too.
         return " ".join(program.renew)
     return f"systemctl reload {name}.service" if program.renew else ""

@@ -300,7 +300,7 @@ def _settings_of(database: str) -> dict[str, Any]:
     url = urlsplit(database)
     kind = {"sqlite": "sqlite3", "postgres": "postgresql", "postgis": "postgresql"}.get(url.scheme, url.scheme)
     words = {"USER": url.username, "PASSWORD": url.password, "HOST": url.hostname, "PORT": url.port}
-    # Empty ones, too: values of its own settings are for another server.
+    # Empty ones, too: the project's values are for another server.
     said = {name: unquote(str(word or "")) for name, word in words.items()}
     return {
         "ENGINE": f"django.db.backends.{kind}",

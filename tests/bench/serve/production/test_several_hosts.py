@@ -268,7 +268,7 @@ def test_without_tls_somebody_else_has_to_end_it(tmp_path):
     found = production("nginx-uwsgi", "none")
     *inner, front = found.stack.servers
     stack = structs.replace(found.stack, servers=(*inner, structs.replace(front, tls=False)))
-    with pytest.raises(BenchError, match="nginx ends no TLS, and no server before it is on its host"):
+    with pytest.raises(BenchError, match="nginx does not terminate TLS, and no server before it is on its host"):
         fleet.write(dataclasses.replace(found, stack=stack), hosts(), tmp_path / "out")
 
 
