@@ -52,6 +52,16 @@ urlpatterns = [
 """
 
 
+# Settings and lines of a URL configuration, which names a static file by its hash when it is imported.
+HASHED = """
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
+}
+"""
+ICON = "from django.templatetags.static import static\nICON = static('admin/img/search.svg')\n"
+
+
 @pytest.fixture
 def new_project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> NewProject:
     """A project as `django-admin startproject` makes it, with lines added to its settings."""

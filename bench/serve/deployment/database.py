@@ -284,6 +284,8 @@ def _fill_once(
         return
     if is_filled(project, database) and (path is None or path.exists()):
         return
+    # Commands check URL configurations, which may name static files by their hashes.
+    commands.collect_static(project, identity)
     progress("")
     print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
     if path is None:

@@ -4,6 +4,11 @@ import contextlib
 import json
 import sqlite3
 
+import pytest
+
+from tests.deploy.running import command
+from tests.projects import HASHED, ICON, URLS, open_folder, write
+
 SECRET = {"PASSWORD": "aXq7Lw"}
 
 
@@ -65,6 +70,16 @@ def test_as_many_processes_as_fit_are_too_many_for_nobody(bench, new_project):
     done = bench("doctor", "--json", "--set", "processes=auto", "--project", new_project())
     assert done.returncode in (0, 1), done.stderr
     assert "too-many-workers" not in {item["id"] for item in json.loads(done.stdout)["findings"]}
+
+
+@pytest.mark.servers
+def test_a_database_is_filled_for_urls_that_name_collected_files(tmp_path_factory):
+    with open_folder() as parent:
+        # The name of the folder is that of what the kit keeps of it.
+        folder = write(parent / parent.name, tmp_path_factory, HASHED, "", URLS + ICON)
+        done = command("-m", "bench", "doctor", "--database", "sqlite", "--json", "--project", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["facts"]["migrations_left"] == 0
 
 
 def test_the_password_of_a_database_is_not_shown(bench, new_project):
