@@ -166,12 +166,17 @@ def causes():
 
 def _watched_cache(found, watched):
     """Replacements in Django's caches of pages and parts: owner, name, function."""
+    from django.conf import settings
     from django.middleware import cache
     from django.templatetags.cache import CacheNode
 
     def learned(request, response, *args, **named):
         """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
         read = [name for name in found if name == "session" or name.startswith("reads ")]
+        # The key of a page has the language that this cookie chooses.
+        language = f"reads {settings.LANGUAGE_COOKIE_NAME}"
+        if settings.USE_I18N and language in read:
+            read.remove(language)
         if read and "cookie" not in response.headers.get("Vary", "").lower():
             found.setdefault("shared", found[read[0]])
 

@@ -13,7 +13,7 @@ import pytest
 from bench.errors import BenchError
 from bench.serve.machine.ports import free_port
 from bench.serve.project import description, inspection, run_command
-from tests.projects import tree
+from tests.projects import HASHED, ICON, tree
 
 # Each starts another interpreter.
 pytestmark = pytest.mark.servers
@@ -165,6 +165,27 @@ def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
     assert mine.causes["shared"].startswith("shop/urls.py:")
 
 
+SPOKEN = """
+
+def spoken(request):
+    return HttpResponse(request.COOKIES.get("django_language", "en"))
+
+
+urlpatterns.append(path("spoken/", cache_page(60)(spoken)))
+"""
+
+
+@pytest.mark.parametrize("in_key", [True, False])
+def test_the_cookie_of_the_language_is_in_the_keys_of_django_s_cache(new_project, in_key):
+    locale = f"MIDDLEWARE.insert(1, 'django.middleware.locale.LocaleMiddleware')\nUSE_I18N = {in_key}\n"
+    folder = new_project(locale, '[tool.benchapp]\npublic = ["/plain/", "/spoken/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(CACHED_VIEWS + SPOKEN)
+    pages = inspection.inspect(description.read(folder)).pages
+    shared = {page.path: page.shared for page in pages if page.path in ("/plain/", "/spoken/")}
+    assert shared == {"/plain/": False, "/spoken/": not in_key}
+
+
 def test_the_default_database_has_a_url_that_libpq_understands(new_project):
     database = {"NAME": "a site", "USER": "me", "PASSWORD": "p w@:/%?&", "HOST": "/var/run", "PORT": 5433}
     options = {"ENGINE": "django.db.backends.postgresql", "OPTIONS": {"sslmode": "prefer", "pool": True}}
@@ -284,12 +305,9 @@ def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_pr
 
 
 def test_urls_may_name_a_static_file_that_is_not_collected_yet(new_project):
-    hashed = "{'BACKEND': 'django.contrib.staticfiles.storage.ManifestStaticFilesStorage'}"
-    folder = new_project(
-        f"from django.conf.global_settings import STORAGES\nSTORAGES = {{**STORAGES, 'staticfiles': {hashed}}}"
-    )
+    folder = new_project(HASHED)
     with (folder / "shop" / "urls.py").open("a") as urls:
-        urls.write("from django.templatetags.static import static\nICON = static('admin/img/search.svg')\n")
+        urls.write(ICON)
         urls.write("urlpatterns += [path('icon/', lambda request: HttpResponse(ICON))]\n")
     facts = inspection.inspect(description.read(folder), 10, closely=True)
     assert {page.path: page.status for page in facts.pages}["/icon/"] == 200
