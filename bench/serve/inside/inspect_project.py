@@ -27,7 +27,7 @@ import inspect_kit
 from error_words import in_a_line, in_words, where
 from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
-from inspect_services import plain, services
+from inspect_services import plain, services, uses_cache
 from inspect_start import ANCHORS, PLAIN, Search, start_page
 from inspect_static import static_files
 from settings_statements import lines_that_run, mentioned_variables, missing_variables, secret_in_code, statements
@@ -93,6 +93,7 @@ def inspect(question, folder):
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
     look_at_pages(facts, question, settings, routes)
+    facts["uses_cache"] = uses_cache(settings)
     facts["worker_mb"] = memory_mb()
     return facts
 

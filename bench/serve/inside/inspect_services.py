@@ -1,6 +1,10 @@
 """Facts for findings from the settings of services and templates; a part of inspect_project."""
 
 import re
+import sys
+
+from inspect_kit import OF_CACHING
+from inspect_static import templates
 
 # Ports and names of programs that pool connections to PostgreSQL: PgBouncer, Supavisor, and those of hosters.
 POOLER_PORTS = ("6432", "6543", "25061")
@@ -10,6 +14,8 @@ SMTP = "django.core.mail.backends.smtp.EmailBackend"
 NONCE = "<CSP_NONCE_SENTINEL>"
 CSP_PROCESSOR = "django.template.context_processors.csp"
 CSP_SETTINGS = ("SECURE_CSP", "SECURE_CSP_REPORT_ONLY")
+CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
+LOADS_CACHE_TAG = re.compile(r"{%\s*load\s[^%]*\bcache\b")
 
 
 def services(settings):
@@ -23,6 +29,23 @@ def services(settings):
         "uncached_loaders": uncached_loaders(settings.TEMPLATES),
         "csp_nonce_setting": csp_nonce_setting(settings),
     }
+
+
+def uses_cache(settings):
+    """True if sessions, middleware, a template of the project or loaded code other than Django's use a cache."""
+    from django.core import cache
+    from django.views.decorators.cache import cache_page
+
+    if settings.SESSION_ENGINE in CACHED_SESSIONS or "django.middleware.cache" in str(settings.MIDDLEWARE):
+        return True
+    handles = {id(cache), id(cache.cache), id(cache.caches), id(cache_page)}
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("django.", OF_CACHING)):
+            continue
+        for value in list(getattr(module, "__dict__", {}).values()):
+            if id(value) in handles or isinstance(value, cache.BaseCache):
+                return True
+    return any(LOADS_CACHE_TAG.search(path.read_text("utf-8", "replace")) for path in templates())
 
 
 def plain(value):

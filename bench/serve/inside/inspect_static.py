@@ -80,7 +80,7 @@ def missing_in_templates(settings):
     """Name -> `base.html:12` of each missing file that a template of the project names."""
     found, known = {}, {}
     until = time.monotonic() + MAX_S
-    for path in _templates():
+    for path in templates():
         if time.monotonic() > until:
             break
         text = COMMENT.sub(_blank, path.read_text("utf-8", "replace"))
@@ -99,7 +99,7 @@ def _blank(match):
     return "\n" * match[0].count("\n")
 
 
-def _templates():
+def templates():
     """The path of each template of the project."""
     from django.template import engines
 

@@ -155,6 +155,7 @@ class Facts(msgspec.Struct, frozen=True):
     log_files        files that each process opens as it starts
     secret_in_code   the line with the secret key as text; else empty
     secret_is_default  whether that text is the default of a variable
+    uses_cache       whether code, templates or sessions use a cache
     channel_layers   alias -> backend
     mail_backends    mail backends, by the setting that names each
     mail_hosts       the host of each of those by SMTP; empty without a name
@@ -199,6 +200,7 @@ class Facts(msgspec.Struct, frozen=True):
     media_root: str | None = None
     media_url: str | None = None
     media_view: bool = False
+    uses_cache: bool = False
     application_problem: str | None = None
     settings: dict[str, Any] = {}
     statements: dict[str, tuple[Statement, ...]] = {}

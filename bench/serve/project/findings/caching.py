@@ -102,7 +102,7 @@ def cookie_read(examination: Examination) -> Iterator[Occurrence]:
 @finding("header-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
 def header_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a header, the client's address or the host, so that no layer stores it."""
-    html = [page for page in examination.pages if page.status < 500 and page.is_html]
+    html = [page for page in _pages(examination) if page.is_html]
     found: dict[tuple[str, str], list[InspectedPage]] = {}
     for page in html:
         # The others are stored nowhere, whatever they read.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bench.serve.project.description import FILE
 from bench.serve.project.findings.finding import DOCS, ERROR, WARNING, Examination, Occurrence, finding
+from bench.words import first_names
 
 STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
 
@@ -36,11 +37,13 @@ def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
     rendered: dict[str, str] = {}
     for page in facts.pages:
         rendered.update(page.missing_static)
-    happens = "a page that names it will be a 500" if facts.static_strict else "it will be a 404"
-    for name, where in {**rendered, **facts.missing_static}.items():
+    missing = {**rendered, **facts.missing_static}
+    if facts.static_strict:
         # Those of rendered pages are errors already.
-        if not (facts.static_strict and name in rendered):
-            yield Occurrence(f"no static file is called {name}: {happens}", where)
+        missing = {name: where for name, where in missing.items() if name not in rendered}
+    happens = "each page that names one will be a 500" if facts.static_strict else "each will be a 404"
+    if missing:
+        yield Occurrence(f"nobody has {first_names(list(missing))}: {happens}", next(iter(missing.values())))
 
 
 @finding(
@@ -102,7 +105,8 @@ def endless_file_cache(examination: Examination) -> Iterator[Occurrence]:
 def uploads_not_served(examination: Examination) -> Iterator[Occurrence]:
     """Not every stack serves uploaded files."""
     facts = examination.facts
-    if not facts.media_root:
+    # A view responds on each stack.
+    if not facts.media_root or facts.media_view:
         return
     where = examination.line("MEDIA_URL") or examination.line("MEDIA_ROOT")
     if facts.media_url and not examination.own_settings:
@@ -112,9 +116,9 @@ def uploads_not_served(examination: Examination) -> Iterator[Occurrence]:
             "choose a stack with such a server, or a storage elsewhere",
         )
         return
-    reason = "a view responds at MEDIA_URL" if facts.media_view else "no path below the site is only theirs"
     yield Occurrence(
-        f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit serves what is in it: {reason}",
+        f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit serves what is in it: no path below the site "
+        "is only theirs",
         where,
         'set MEDIA_URL = "/media/", unless a view or another server serves uploads',
     )

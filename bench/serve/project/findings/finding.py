@@ -92,8 +92,7 @@ class Examination:
             lines = [self.line(word) for word in re.findall("[A-Z_]+", first.text) if self.line(word)]
             sentence = first.text.splitlines()[0].split(". ")[0].rstrip(".")
             more = f", and {len(others)} more" if others else ""
-            hint = first.hint.splitlines()[0] if first.hint else ""
-            yield Occurrence(sentence + more, first.where or next(iter(lines), ""), hint, name)
+            yield Occurrence(sentence + more, first.where or next(iter(lines), ""), " ".join(first.hint.split()), name)
 
     def line(self, setting: str, word: str = "") -> str:
         """The line that sets a setting, among lines with the word; empty if unknown."""

@@ -44,8 +44,11 @@ def channel_layer_per_process(examination: Examination) -> Iterator[Occurrence]:
 )
 def cache_per_process(examination: Examination) -> Iterator[Occurrence]:
     """A cache is in the memory of one process."""
-    processes = 1 if examination.own_settings else examination.processes
-    if processes > 1 and any(PER_PROCESS_CACHE in backend for backend in examination.facts.caches.values()):
+    facts = examination.facts
+    # Each project has one by default.
+    is_in_use = facts.uses_cache or "CACHES" in facts.statements
+    processes = 1 if examination.own_settings or not is_in_use else examination.processes
+    if processes > 1 and any(PER_PROCESS_CACHE in backend for backend in facts.caches.values()):
         yield Occurrence(
             f"{PER_PROCESS_CACHE} is per process: with {processes} processes there are {processes} different caches"
         )

@@ -42,9 +42,13 @@ GOOD = Facts(
 )
 
 
+NEVER_STORED = [
+    msgspec.structs.replace(HOME, status=status, headers=HTML, readers={"host": "shop.away"}) for status in (302, 405)
+]
 REFERRER = (SECURITY, CSRF)
 MAIL = "django.core.mail.backends"
 IN_DEBUG = {name: (Statement("shop/settings.py", 4, 4, in_debug=True),) for name in ("EMAIL_BACKEND", "TEMPLATES")}
+IN_MEMORY = {"default": "django.core.cache.backends.locmem.LocMemCache"}
 RESET = {"urls": ("/", "/accounts/password_reset/")}
 SESSION_BACKENDS = "django.contrib.sessions.backends"
 SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
@@ -120,7 +124,8 @@ NOTICED = [
     ("server-side-cursors", {"poolers": {"default": "pool.example:6432"}}),
     ("session-saved-always", {"session_save_every_request": True}),
     ("channel-layer-per-process", {"channel_layers": {"default": "channels.layers.InMemoryChannelLayer"}}),
-    ("cache-per-process", {"caches": {"default": "django.core.cache.backends.locmem.LocMemCache"}}),
+    ("cache-per-process", {"caches": IN_MEMORY, "uses_cache": True}),
+    ("cache-per-process", {"caches": IN_MEMORY, "statements": {"CACHES": (Statement("shop/settings.py", 9, 9),)}}),
     ("redis-hello", {"silent": {"CACHES['default']": "ResponseError: unknown command 'HELLO', with args beginning"}}),
     ("service-down", {"silent": {"CACHES['default']": "ConnectionError: refused"}}),
     ("mail-not-sent", {"mail_backends": {"EMAIL_BACKEND": f"{MAIL}.console.EmailBackend"}}),
@@ -215,6 +220,12 @@ def test_each_rule_has_a_fact_that_it_finds():
         # Four of them fit, and nobody knows.
         {"worker_mb": 250.0},
         {"worker_mb": None},
+        # No cache stores a redirect or an error page, whatever it reads.
+        {"pages": tuple(msgspec.structs.replace(page, path="/a/") for page in NEVER_STORED)},
+        # The cache by default, which nobody uses.
+        {"caches": IN_MEMORY},
+        # A view sends uploads, on each stack.
+        {"media_root": "/srv/media", "media_view": True},
     ],
     ids=lambda facts: next(iter(facts), "good"),
 )
@@ -274,7 +285,8 @@ def test_what_the_kit_sets_where_it_serves_is_no_finding():
     facts = {
         "application": {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"},
         "conn_max_age": {"default": 600},
-        "caches": {"default": "django.core.cache.backends.locmem.LocMemCache"},
+        "caches": IN_MEMORY,
+        "uses_cache": True,
         "checks": (DeploymentCheck("security.W008", "No redirect to HTTPS", ""),),
     }
     assert names(facts, reads_environment=True) == []
@@ -286,6 +298,18 @@ def test_an_error_of_a_service_that_does_not_respond_is_found_once():
     failing = of(HOME, path="/a/", status=500, error=f"{down} (shop/views.py:7)")
     assert names({**failing, "silent": {"CACHES['default']": down}}) == ["service-down"]
     assert names(failing) == ["page-error"]
+
+
+def test_the_hint_of_a_check_is_whole():
+    (finding,) = found({"checks": (DeploymentCheck("shop.E004", "No worker", "Start one:\n\n  celery worker\n"),)})
+    assert finding.remedy == "Start one: celery worker"
+
+
+def test_missing_static_files_are_one_finding():
+    places = {f"css/{number}.css": f"templates/base.html:{number}" for number in range(1, 16)}
+    (finding,) = found({"missing_static": places})
+    assert (finding.id, finding.where) == ("static-file-missing", "templates/base.html:1")
+    assert "css/1.css" in finding.what and "12 more" in finding.what
 
 
 def test_origins_of_this_machine_are_on_no_way():

@@ -152,13 +152,36 @@ def test_a_static_file_that_a_page_names_and_nobody_has(new_project, storage, fi
     (folder / "pages" / "unused.html").write_text("{% load static %}\n{% static 'img/also.png' %}{% static 'img/' %}")
     project = description.read(folder)
     facts = inspection.inspect(project, 10, closely=True)
-    items = [(it.id, it.where) for it in examine(project, facts, 4, 1) if it.id.startswith("static-file")]
-    # A template that no page of these renders need not be one of a page.
-    unused = ("static-file-missing", "pages/unused.html:2")
-    assert sorted(items) == sorted([(finding, "pages/about.html:2"), unused])
+    items = {it.id: it for it in examine(project, facts, 4, 1) if it.id.startswith("static-file")}
+    assert items[finding].where == "pages/about.html:2"
+    # A template that no page of these renders need not be one of a page, and is no error.
+    assert items.keys() == {finding, "static-file-missing"}
+    assert "img/also.png" in items["static-file-missing"].what
     # What a command makes when static files are collected may be missing.
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["compress"]\n')
     assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
+
+
+TAG = "{% load static cache %}{% cache 60 part %}kept{% endcache %}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "page", "is_used"),
+    [
+        ("", "", TAG, True),
+        ("", "from django.core.cache import caches\nPAGES = caches['default']\ndel caches", "", True),
+        ("", "from django.views.decorators.cache import cache_page, never_cache", "", True),
+        ("", "from django.views.decorators.cache import never_cache", "", False),
+        ("SESSION_ENGINE = 'django.contrib.sessions.backends.cached_db'", "", "", True),
+    ],
+)
+def test_the_cache_of_each_project_counts_only_if_something_uses_it(new_project, settings, code, page, is_used):
+    folder = new_project(f"{settings}\nTEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']\n")
+    (folder / "pages").mkdir()
+    (folder / "pages" / "part.html").write_text(page)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(code)
+    assert ("cache-per-process" in found(folder)) == is_used
 
 
 WHITENOISE = """
