@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     changes = values.parse_changes(args.set)
     chosen = given.changed(changes)
     if args.database:
-        raise BenchError("--database is for a site that runs: write DATABASE_URL on the host, as INSTALL.md says")
+        raise BenchError("--database is for a site that runs: write its URL into secrets.env, as INSTALL.md says")
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host only: leave out --local")
     with working("looking at the project"):
@@ -57,7 +57,8 @@ def main(args: argparse.Namespace) -> int:
             print(f"note: {layer.name}: {layer.unsafe}", file=sys.stderr)
     for note in case.notes:
         print(f"note: {note}", file=sys.stderr)
-    for path in _write(case, args):
+    # The install note comes last, so that the end of a long list names the next step.
+    for path in sorted(_write(case, args), key=lambda path: path.name == "INSTALL.md"):
         print(path)
     if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)

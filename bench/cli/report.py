@@ -1,4 +1,4 @@
-"""Write one page from the files of one or several runs; the last line is the answer.
+"""Write one page from the files of one or several runs; the last line is the verdict.
 
 DIR/report.html is one file that needs no network. Its data is in report.json; report.svg is only the throughput chart,
 for a README. With --schema, print the JSON Schema of the files of results and of report.json.

@@ -40,8 +40,10 @@ def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
 
 def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
     (tmp_path / "mine.toml").write_text('processes = 7\nhttp2 = "off"\n', "utf-8")
-    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "out"))
+    out = tmp_path / "out"
+    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--output", str(out))
     assert run.returncode == 0
+    assert run.stdout.splitlines()[-1] == str(out / "INSTALL.md")
     assert run.stderr == "note: http2: it changes no file of gunicorn with layer none\n"
 
 
