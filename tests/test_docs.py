@@ -77,3 +77,17 @@ def test_the_page_on_production_names_each_setting_that_the_kit_changes():
     section = text.partition("## What benchapp adds to your project\n")[2].partition("\n## ")[0]
     assert changed > {"DEBUG", "DATABASES", "MIDDLEWARE"}
     assert sorted(changed) == sorted(changed & set(re.findall("[A-Z_]+", section)))
+
+
+def test_the_page_on_production_names_each_file_of_a_host():
+    files = {path.name for path in (paths.DEPLOY / "examples").glob("*/*")} - {"README.md"}
+    of_servers = set()
+    for folder in (paths.DEPLOY / "servers").iterdir():
+        found = [folder] if folder.is_file() else folder.iterdir()
+        of_servers |= {path.name.removesuffix(".j2") for path in found}
+    text = (DOCS / "production.md").read_text("utf-8")
+    table = text.partition("| file | what it is |\n")[2].partition("\n\n")[0]
+    assert len(files - of_servers) > 15
+    # `benchapp-deploy`, `-rollback`: a second name leaves the first word out.
+    named = {name.removeprefix("benchapp").rstrip("/") for name in re.findall("`([^`]+)`", table)}
+    assert [name for name in sorted(files - of_servers) if name.removeprefix("benchapp") not in named] == []
