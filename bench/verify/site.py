@@ -79,6 +79,7 @@ class Site:
     interpreter  Python and Django of the commands, as the probe `inside` shows
     session_cookie  the name of the session cookie; has_sessions: whether the project has sessions
     token_cookie    the name of the cookie with a visitor's CSRF token, or of the session with the token; or empty
+    media        the directory of uploads, which need not exist
     media_url    the URL of uploads; admin_login: the path of the admin's login page; each may be empty
     sends_uploads  whether a server of the stack sends uploads; Django never does
     has_database   whether commands can reach the database: otherwise no page is expected, and nothing is written
@@ -100,6 +101,7 @@ class Site:
     token_cookie: str = CSRF_COOKIE
     has_sessions: bool = True
     admin_login: str = ""
+    media: Path = Path("no uploads")
     media_url: str = ""
     sends_uploads: bool = True
     has_database: bool = True
@@ -276,6 +278,7 @@ def discover_site(
         project.description,
         may_write=write or ours,
         is_copy=ours,
+        media=project.media_root,
         media_url=project.names["media_url"],
     )
     return with_urls(site)

@@ -47,6 +47,7 @@ TYPES: dict[str, tuple[str, ...]] = {
 HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)$")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
+NO_FILE = {"no file": f"pages name files that the project does not have: see `{PROGRAM} doctor`"}
 OWN_ANSWER = {OWN_STATIC: "the project's own code responds at such a path below the static files"}
 OWN_FILES = {
     "no hash": f"a file that pages name has no hash in its name: see `{PROGRAM} doctor`",
@@ -73,7 +74,7 @@ def is_compressed(site: Site, path: str) -> bool:
     return site.description.strict or Path(site.static, f"{name}.gz").is_file()
 
 
-@check("references")
+@check("references", excuse=NO_FILE)
 def references(context: Context) -> Iterator[Finding]:
     """Referenced style sheets, scripts, pictures and uploads exist with the right type."""
     kinds: dict[str, tuple[str, ...]] = {}
@@ -92,9 +93,19 @@ def references(context: Context) -> Iterator[Finding]:
         answer, types = context.first(url), kinds[url]
         empty = not answer.body and source(context.site, url) != b""
         if answer.status != 200 or empty:
-            yield answer.wrong("status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
+            got = f"status {answer.status}, {len(answer.body)} bytes"
+            excuse = "no file" if answer.status == 404 and _nobody_has(context.site, url) else ""
+            yield answer.wrong("status 200 and a body", got, excuse=excuse)
         elif not answer.content_type.startswith(types or ""):
             yield answer.wrong(f"Content-Type: {types[0]}", given(answer, "Content-Type"))
+
+
+def _nobody_has(site: Site, url: str) -> bool:
+    """True if a page names a static file or an upload that the project does not have."""
+    if url.startswith(site.static_url):
+        return site.static.is_dir() and site.has_database and source(site, url) is None
+    file = site.media / unquote(url.partition("?")[0].removeprefix(site.media_url))
+    return site.media.is_dir() and not file.is_file()
 
 
 @check("static-files")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import socket
 import threading
 from dataclasses import replace
@@ -214,6 +215,21 @@ def test_uploads_are_no_fault_of_a_stack_that_sends_no_files(mutant, site):
     assert not found(mutant, uploads, "references")["references"].ok
     unsent = found(mutant, replace(uploads, sends_uploads=False), "references")["references"]
     assert unsent.ok and unsent.word == "not tried"
+
+
+def test_a_file_that_a_page_names_and_nobody_has_is_no_fault_of_a_stack(mutant, site, tmp_path):
+    mutant.reset("no-picture")
+    other = replace(site, description=structs.replace(site.description, strict=False))
+    assert not found(mutant, other, "references")["references"].ok
+    shutil.copytree(
+        site.static, tmp_path / "static", ignore=shutil.ignore_patterns("*.svg", "*.png", "*.ico", "*.webp")
+    )
+    without = found(mutant, replace(other, static=tmp_path / "static"), "references")["references"]
+    assert without.ok and without.word == "not tried"
+    # The same file as an upload, which is there, and which is not.
+    uploads = replace(other, static_url="/elsewhere/", media_url=site.static_url, media=site.static)
+    assert not found(mutant, uploads, "references")["references"].ok
+    assert found(mutant, replace(uploads, media=tmp_path / "static"), "references")["references"].ok
 
 
 def test_slow_pages_are_asked_for_by_fewer_clients_at_once():
