@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -14,7 +15,7 @@ from bench.measure.report.document import FORMAT, Document, FaultCase, Host, Ran
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.costs import HostCosts
-from bench.words import case_name, first_names, one_line, plural
+from bench.words import case_name, first_names, plural
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes
 
@@ -44,7 +45,9 @@ def read_measured(directory: Path) -> Run:
 
 def document(every: Sequence[Run], page: Path) -> Document:
     """The report of runs and faults; names of files are relative to the page."""
-    every_fault = [case for number, run in enumerate(every) for case in visitors.cases(run, number)]
+    every_fault: list[FaultCase] = []
+    for number, run in enumerate(every):
+        every_fault += visitors.cases(run, number)
     made: list[Ranking] = []
     hosts: list[Host] = []
     for number, run in enumerate(every):
@@ -81,21 +84,19 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
         found = facts.of_run(run), facts.skips(run), facts.declared(run), facts.notes(run)
         return RunFacts(directory, name, info.started_at, *found)
     cases = visitors.cases(run, 0)
-    skipped, declared = (
-        {one_line(key): tuple(names) for key, names in visitors.reasons(cases, outcome).items()}
-        for outcome in ("skipped", "known limitation")
-    )
+    skipped, declared = visitors.reasons(cases, "skipped"), visitors.reasons(cases, "known limitation")
     notes = () if info.finished_at else ("Not finished: it shows the faults made so far.",)
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
 
 
 def _title(made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
     """`6 cases on home and login`."""
-    cases = {(row.stack, row.layer) for board in made for row in board.cases}
-    workloads = list(dict.fromkeys(name for board in made for name in board.workloads))
-    if made:
-        return f"{plural(len(cases), 'case')} on {first_names(workloads)}"
-    return f"What visitors notice on {plural(len(every_fault), 'case')} when something breaks or is replaced"
+    if not made:
+        return f"What visitors notice on {plural(len(every_fault), 'case')} when something breaks or is replaced"
+    rows = chain.from_iterable(board.cases for board in made)
+    cases = {(row.stack, row.layer) for row in rows}
+    workloads = dict.fromkeys(chain.from_iterable(board.workloads for board in made))
+    return f"{plural(len(cases), 'case')} on {first_names(list(workloads))}"
 
 
 def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> tuple[str, ...]:
@@ -104,12 +105,14 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
         return made[0].answer
     if made:
         return tuple(f"{place}: {board.answer[0]}" for place, board in zip(places(runs, made), made, strict=True))
-    bad = [
-        case_name(case.stack, case.layer) for case in every_fault if any(row.outcome == "FAIL" for row in case.faults)
-    ]
+    bad: list[str] = []
+    found = Counter[str]()
+    for case in every_fault:
+        outcomes = [row.outcome for row in case.faults]
+        bad += [case_name(case.stack, case.layer)] if "FAIL" in outcomes else []
+        found.update(outcomes)
     if bad:
         return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
-    found = Counter(row.outcome for case in every_fault for row in case.faults)
     discarded = f", {found['DISCARDED']:,} discarded" if found["DISCARDED"] else ""
     return (
         f"{plural(found['pass'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
@@ -118,12 +121,14 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
 
 def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
     """The attributes that tell boards apart: the run's name, the size and the database, if there are several."""
-    several = {field: len({getattr(board, field) for board in made}) > 1 for field in ("run", "size", "database")}
+    several_runs = len({board.run for board in made}) > 1
+    several_sizes = len({board.size for board in made}) > 1
+    several_databases = len({board.database for board in made}) > 1
     found = []
     for board in made:
-        parts = [runs[board.run].name] if several["run"] else []
-        parts += [f"size {board.size}"] if several["size"] or board.size != NO_LIMIT else []
-        parts += [board.database] if several["database"] else []
+        parts = [runs[board.run].name] if several_runs else []
+        parts += [f"size {board.size}"] if several_sizes or board.size != NO_LIMIT else []
+        parts += [board.database] if several_databases else []
         found.append(", ".join(parts))
     return found
 
@@ -139,8 +144,14 @@ def _hosts(run: Run) -> Iterable[Host]:
             for name, costs in (trial.condition.hosts or {}).items():
                 key = (case_name(trial.stack, trial.layer), trial.workload, name)
                 found.setdefault(key, []).append(costs)
-    fields = ("cpu_share", "memory_peak_bytes", "link_peak_share", "database_connections_peak", "requests_share")
     for (case, workload, name), every in found.items():
         yield Host(
-            case, workload, name, *(median_or_none(getattr(costs, field) for costs in every) for field in fields)
+            case,
+            workload,
+            name,
+            cpu_share=median_or_none(costs.cpu_share for costs in every),
+            memory_peak_bytes=median_or_none(costs.memory_peak_bytes for costs in every),
+            link_peak_share=median_or_none(costs.link_peak_share for costs in every),
+            database_connections_peak=median_or_none(costs.database_connections_peak for costs in every),
+            requests_share=median_or_none(costs.requests_share for costs in every),
         )

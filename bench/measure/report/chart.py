@@ -25,11 +25,11 @@ LEFT, RIGHT = 1.5, 98.5  # per cent of the width that the axis spans
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
     """An element with escaped content. `cls` means class, an underscore in a name a hyphen."""
-    pairs = "".join(
-        f' {"class" if key == "cls" else key if key == "viewBox" else key.replace("_", "-")}="{escape(_text(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
+    pairs = ""
+    for key, value in attributes.items():
+        if value is not None:
+            attribute = "class" if key == "cls" else key.replace("_", "-")
+            pairs += f' {attribute}="{escape(_text(value))}"'
     content = "".join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
     return Markup(f"<{name}{pairs}>{content}</{name}>" if children else f"<{name}{pairs}/>")
 
@@ -70,10 +70,12 @@ class Axis:
     def ticks(self) -> list[float]:
         """Round values on the axis: 1, 2 and 5 times a power of ten, three to five of them."""
         if self.log:
-            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            found = [10.0**power for power in powers if self.low <= 10.0**power <= self.high]
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            powers = [10.0**power for power in range(first, last + 1)]
+            found = [power for power in powers if self.low <= power <= self.high]
             if len(found) < 3:
-                found = [m * 10.0**p for p in powers for m in (1, 2, 5) if self.low <= m * 10.0**p <= self.high]
+                values = [times * power for power, times in itertools.product(powers, (1, 2, 5))]
+                found = [value for value in values if self.low <= value <= self.high]
             if len(found) > 1:
                 return found[:: math.ceil(len(found) / 5)]
         step = 10.0 ** math.floor(math.log10(self.high - self.low))
@@ -104,7 +106,9 @@ def head(axis: Axis) -> Markup:
 
 def _anchor(axis: Axis, tick: float) -> str:
     place = axis.at(tick)
-    return "tick first" if place < 8 else "tick last" if place > 92 else "tick"
+    if place < 8:
+        return "tick first"
+    return "tick last" if place > 92 else "tick"
 
 
 def dots(axis: Axis, rates: Iterable[float], colour: int) -> Markup:
@@ -131,9 +135,9 @@ Line = tuple[str, int, Sequence[tuple[float, float]]]  # label, colour, points
 
 def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Markup:
     """Figures over the level: a line for each case, with its number in the table; `limit` is a dashed line."""
-    xs = [x for _, _, points in series for x, _ in points]
-    ys = [y for _, _, points in series for _, y in points] + ([limit] if limit else [])
-    across, up = Axis.of(xs), Axis.of(ys)
+    every = list(itertools.chain.from_iterable(points for _, _, points in series))
+    limits = [limit] if limit else []
+    across, up = Axis.of(x for x, _ in every), Axis.of([*(y for _, y in every), *limits])
     top, bottom = 14.0, LINES - 22.0
 
     def x(value: float) -> str:
@@ -197,7 +201,7 @@ def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot:
     top = 59.0 + len(lines) * HEADING_LINE
     parts.append(tag("text", below, x=MARGIN, y=top - 26, cls="dim"))
     for workload, bars in groups.items():
-        axis = Axis.of(rate for _, _, rates in bars for rate in rates)
+        axis = Axis.of(itertools.chain.from_iterable(rates for _, _, rates in bars))
         parts.append(tag("text", f"{workload}, requests/s", x=MARGIN, y=top + 11, font_weight="650"))
         parts.append(_placed(head(axis), top, inner))
         for count, (label, colour, rates) in enumerate(bars):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 
 from bench.measure.records.folder import Run
-from bench.measure.report.comparison import tables
+from bench.measure.report.comparison import ratio_interval, tables
 from bench.measure.report.document import Document
-from bench.measure.report.ref_comparison import RefComparison, compare_refs, interval
+from bench.measure.report.ref_comparison import RefComparison, compare_refs
 from bench.words import number
 
 GITHUB, ACTION, BENCHER = "github", "github-action-benchmark", "bencher"
@@ -37,7 +38,7 @@ def _table_of_refs(found: Sequence[RefComparison]) -> list[str]:
     for item in found:
         queries = " → ".join("?" if value is None else f"{value:g}" for value in item.queries)
         rates = f"{number(item.first_rate)} → {number(item.other_rate)}"
-        ratio = f"{number(item.ratio)} ({interval(item)})"
+        ratio = f"{number(item.ratio)} ({ratio_interval(item.low, item.high)})"
         bold = f"**{item.verdict}**" if item.verdict == "slower" or item.more_queries else item.verdict
         lines.append(f"| {item.case} | `{item.first}` → `{item.other}` | {rates} | {ratio} | {queries} | {bold} |")
     return [*lines, ""]
@@ -54,12 +55,14 @@ def action(runs: Sequence[Run]) -> list[dict[str, object]]:
 
     https://github.com/benchmark-action/github-action-benchmark#examples
     """
-    return [{"name": name, "unit": "requests/s", "value": rate} for run in runs for name, rate in _rates(run)]
+    rates = chain.from_iterable(map(_rates, runs))
+    return [{"name": name, "unit": "requests/s", "value": rate} for name, rate in rates]
 
 
 def bencher(runs: Sequence[Run]) -> dict[str, object]:
     """Figures in Bencher Metric Format. https://bencher.dev/docs/reference/bencher-metric-format/"""
-    return {name: {"throughput": {"value": rate}} for run in runs for name, rate in _rates(run)}
+    rates = chain.from_iterable(map(_rates, runs))
+    return {name: {"throughput": {"value": rate}} for name, rate in rates}
 
 
 def _rates(run: Run) -> list[tuple[str, float]]:

@@ -7,20 +7,23 @@ slower rounds count as noise, too.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from bench.errors import BenchError
 from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
-from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, Runs, Table
+from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, Estimate, Table
 from bench.measure.stats.columns import columns, paragraph
-from bench.words import number, one_line, plural, size
+from bench.words import interval_text, number, one_line, plural, size
 
+Verdict = Literal["slower", "faster", "same", "inconclusive"]
 MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
@@ -41,8 +44,7 @@ class CaseComparison:
     """One case at one level in both runs.
 
     ratio_b_to_a  with the ends of its 95 % interval: 0 and None if the noise is unknown
-    verdict       `leads`: the difference exceeds the margin. `ties`: no larger difference. `inconclusive`: unknown
-    best          the faster run, A or B, if different
+    of_b          the verdict on B
     """
 
     key: Key
@@ -51,15 +53,23 @@ class CaseComparison:
     ratio_b_to_a: float
     low: float
     high: float | None
-    verdict: str
-    best: str | None
+    of_b: Verdict
 
     @property
-    def of_b(self) -> str:
-        """The verdict on B: slower, faster, same or inconclusive."""
-        if self.verdict == LEADS:
-            return "slower" if self.best == "A" else "faster"
-        return "same" if self.verdict == TIES else "inconclusive"
+    def best(self) -> str | None:
+        """The faster run, A or B, if different."""
+        return {"slower": "A", "faster": "B"}.get(self.of_b)
+
+    @property
+    def verdict(self) -> str:
+        """`leads`: the difference exceeds the margin. `ties`: no larger difference. `inconclusive`: unknown."""
+        return {"same": TIES, "inconclusive": INCONCLUSIVE}.get(self.of_b, LEADS)
+
+    def record(self) -> dict[str, object]:
+        """The comparison for JSON."""
+        figures = vars(self) | {"verdict": self.verdict, "best": self.best}
+        del figures["key"], figures["of_b"]
+        return self.key._asdict() | figures
 
 
 @dataclass(frozen=True)
@@ -74,11 +84,10 @@ class RunComparison:
 
     def record(self) -> dict[str, object]:
         """The comparison for JSON."""
-        figures = [field.name for field in fields(CaseComparison) if field.name != "key"]
         return {
             "margin": self.margin,
             "warnings": list(self.warnings),
-            "cases": [case.key._asdict() | {name: getattr(case, name) for name in figures} for case in self.cases],
+            "cases": [case.record() for case in self.cases],
             "only_a": [key._asdict() for key in self.only_before],
             "only_b": [key._asdict() for key in self.only_after],
         }
@@ -98,7 +107,7 @@ def compare(before: Run, after: Run) -> RunComparison:
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
     return RunComparison(
-        cases=tuple(_compared(key, Runs(first[key], second[key], key), margin) for key in shared),
+        cases=tuple(_compared(key, first[key].alone(key), second[key].alone(key), margin) for key in shared),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
@@ -106,12 +115,22 @@ def compare(before: Run, after: Run) -> RunComparison:
     )
 
 
-def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
-    ratio, low, high = runs.ratio("B", "A")
-    found = runs.decide(margin)
-    best = found.best if found.verdict == LEADS else None
+def _compared(key: Key, before: Estimate, after: Estimate, margin: float) -> CaseComparison:
+    ratio, low, high = (after - before).ratio()
     ends = low, None if math.isinf(high) else high
-    return CaseComparison(key, runs.rate("A"), runs.rate("B"), ratio, *ends, found.verdict, best)
+    return CaseComparison(key, before.rate, after.rate, ratio, *ends, verdict(low, high, margin))
+
+
+def verdict(low: float, high: float, margin: float) -> Verdict:
+    """The verdict on the second of two rates, from the interval of its ratio to the first: `slower` and `faster` by
+    more than the margin, `same` within the margin."""
+    if high < 1 / (1 + margin):
+        return "slower"
+    if low > 1 + margin:
+        return "faster"
+    if low >= 1 / (1 + margin) and high <= 1 + margin:
+        return "same"
+    return "inconclusive"
 
 
 def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
@@ -129,10 +148,10 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
         if trial.throughput and key[:2] not in wrong:
             rates.setdefault(key, {})[trial.round] = trial.throughput
             steps[key] = max(steps.get(key, 1.0), step)
-    tables = {
-        where: Table({key: rounds for key, rounds in rates.items() if key[2:] == where}, steps)
-        for where in {key[2:] for key in rates}
-    }
+    alike: dict[tuple[object, ...], dict[Key, dict[int, float]]] = {}
+    for key, rounds in rates.items():
+        alike.setdefault(key[2:], {})[key] = rounds
+    tables = {where: Table(found, steps) for where, found in alike.items()}
     return {key: tables[key[2:]] for key in rates}
 
 
@@ -233,13 +252,13 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
             number(item.a_requests_per_second),
             number(item.b_requests_per_second),
             number(item.ratio_b_to_a),
-            _interval(item),
+            ratio_interval(item.low, item.high),
             f"{item.best} leads" if item.best else item.verdict,
         )
         for item in cases
     ]
     lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
-    counts = {word: sum(word in (item.best, item.verdict) for item in cases) for word in ("A", "B", TIES, INCONCLUSIVE)}
+    counts = Counter(item.best or item.verdict for item in cases)
     texts = [
         f"{plural(len(cases), 'case')} in both runs: B leads in {counts['B']}, A in {counts['A']}, "
         f"{counts[TIES]} tie within the margin of {comparison.margin:.0%}, {counts[INCONCLUSIVE]} inconclusive; "
@@ -249,20 +268,23 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
         if keys:
             names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
             texts.append(f"measured in {name} only: {names}")
-    return lines + [line for text in texts for line in paragraph(text, width, hanging="  ")]
+    for text in texts:
+        lines += paragraph(text, width, hanging="  ")
+    return lines
 
 
-def _interval(item: CaseComparison) -> str:
-    return (
-        "not known"
-        if not item.low
-        else f"{number(item.low)} {'or more' if item.high is None else f'to {number(item.high)}'}"
-    )
+def ratio_interval(low: float, high: float | None) -> str:
+    """The interval of a ratio in words; a low end of 0 is unknown noise."""
+    return interval_text(low, high) if low else "not known"
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:
     """Indexes of the key to print: stack, layer and workload always, the others if they differ."""
-    return {0, 1, 2} | {index for index in range(3, 6) if len({key[index] for key in keys}) > 1}
+    different = {0, 1, 2}
+    for index, values in enumerate(zip(*keys, strict=True)):
+        if len(set(values)) > 1:
+            different.add(index)
+    return different
 
 
 def _name(key: Key, varying: set[int]) -> str:
@@ -274,5 +296,5 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = columns(rows)
     if max(map(len, lines)) <= width:
         return lines
-    figures = columns([row[1:] for row in rows])
-    return [line for row, line in zip(rows, figures, strict=True) for line in (row[0], f"  {line}")]
+    figures = [f"  {line}" for line in columns([row[1:] for row in rows])]
+    return list(chain.from_iterable(zip((row[0] for row in rows), figures, strict=True)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain
 
 from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
@@ -45,7 +46,6 @@ def of_faults(run: Run) -> dict[str, str]:
 
 def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
     plan, environment, info = run.info.plan, run.environment, run.info
-    changes, env = (", ".join(one_line(redact.redacted(text)) for text in texts) for texts in (plan.changes, plan.env))
     versions = [f"{name} {version}" for name, version in environment.programs.items()]
     others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
     dirty = " with changes" if environment.dirty else ""
@@ -56,14 +56,18 @@ def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
         **asked,
         "Took": _took(info.started_at, info.finished_at) if info.finished_at else "",
         "Project": one_line(redact.redacted(plan.project)),
-        "Values": changes,
-        "Environment": env,
+        "Values": _changed(plan.changes),
+        "Environment": _changed(plan.env),
         "Hosts": ", ".join(f"{name} ({', '.join(groups)})" for name, groups in (environment.hosts or {}).items()),
         "Versions": ", ".join([environment.python, *others, *versions]),
         "Commit": f"{environment.commit[:12]}{dirty}" if environment.commit else "",
         "Command": redact.command(info.command),
     }
     return {name: text for name, text in found.items() if text}
+
+
+def _changed(texts: Iterable[str]) -> str:
+    return ", ".join(one_line(redact.redacted(text)) for text in texts)
 
 
 def _load(plan: Plan) -> str:
@@ -147,12 +151,14 @@ def notes(run: Run) -> tuple[str, ...]:
 def _trials(run: Run) -> Iterable[str]:
     """Failed, discarded and repeated trials."""
     last = {trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values()
-    failed, discarded = ([trial for trial in last if trial.status == status] for status in ("failed", "discarded"))
+    failed = [trial for trial in last if trial.status == "failed"]
+    discarded = [trial for trial in last if trial.status == "discarded"]
     if failed:
         why = dict.fromkeys(one_line(trial.reason) for trial in failed)
         yield f"{plural(len(failed), 'trial')} failed: {first_names(list(why))}."
     if discarded and not run.info.plan.capacity:
-        names = dict.fromkeys(name for trial in discarded for name, _ in discarded_by(trial))
+        guards = chain.from_iterable(map(discarded_by, discarded))
+        names = dict.fromkeys(name for name, _ in guards)
         yield f"{plural(len(discarded), 'trial')} discarded ({', '.join(names)}): not used; {run.resume_command()}."
     if again := run.repeated:
         yield f"{plural(again, 'trial')} made again because of interference of other processes."
@@ -163,7 +169,8 @@ def _few_requests(run: Run) -> Iterable[str]:
     limit = run.info.plan.limit
     if not limit:
         return
-    held = [climb.held for rounds in climbs(run.trials, limit).values() for climb in rounds.values() if climb.held]
+    every = chain.from_iterable(rounds.values() for rounds in climbs(run.trials, limit).values())
+    held = [climb.held for climb in every if climb.held]
     few = sum(not histogram.enough(trial.requests, limit.percent) for trial in held)
     if few:
         needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import median
 
 from bench.measure.records.capacity import Staircase, Visits, capacity, latency_ms
@@ -61,10 +62,9 @@ def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> Cas
     """The case at a level of connections, or of requests a second; its latency is at the `rate`."""
     levels = found.levels("open" if opened else "closed")
     trials = levels.get(level, ())
-    points = [
-        Point(each, median_or_none(trial.throughput for trial in usable(levels[each]).values()))
-        for each in sorted(levels)
-    ]
+    points = []
+    for each, made in sorted(levels.items()):
+        points.append(Point(each, median_or_none(trial.throughput for trial in usable(made).values())))
     dropped = found.dropped.get(level)
     answered = None if found.wrong else latency(found, rate)
     return _load(found, usable(trials), reason(found, trials), dropped, points if len(points) > 1 else (), answered)
@@ -72,17 +72,18 @@ def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> Cas
 
 def at_capacity(found: Measured, limit: Limit, visit: Visits | None) -> CaseLoad:
     """The case at the highest rate that held within the limit in each round."""
+    climbs = list(found.climbs.values())
     held = {number: climb.held for number, climb in found.climbs.items() if climb.held}
     why = None
     if not held:
-        failed = [trial for climb in found.climbs.values() for trial in climb.in_doubt]
-        why = f"no rate holds {limit.words}" if found.climbs and not failed else reason(found, failed)
+        failed = list(chain.from_iterable(climb.in_doubt for climb in climbs))
+        why = f"no rate holds {limit.words}" if climbs and not failed else reason(found, failed)
     points = []
-    for rate in sorted({rate for climb in found.climbs.values() for rate in climb.trials}):
-        trials = [climb.trials[rate] for climb in found.climbs.values() if rate in climb.trials]
+    for rate in sorted(set().union(*(climb.trials for climb in climbs))):
+        trials = [climb.trials[rate] for climb in climbs if rate in climb.trials]
         points.append(Point(rate, median_or_none(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
     load = _load(found, held, why if not found.wrong else reason(found, ()), None, points, None)
-    reached = capacity(list(found.climbs.values()))
+    reached = capacity(climbs)
     if reached is None:
         return load
     return replace(

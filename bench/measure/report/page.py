@@ -46,14 +46,12 @@ def picture(document: Document) -> str | None:
     if board is None:
         return None
     run = document.runs[board.run]
-    groups = {
-        workload: [
-            (case_name(row), colour(board, row), list(row.loads[workload].rates.values()))
-            for row in board.cases
-            if workload in row.loads
+    groups: dict[str, list[tuple[str, int, list[float]]]] = {}
+    for workload in board.workloads:
+        rows = [row for row in board.cases if workload in row.loads]
+        groups[workload] = [
+            (case_name(row), colour(board, row), list(row.loads[workload].rates.values())) for row in rows
         ]
-        for workload in board.workloads
-    }
     facts = ", ".join(filter(None, (run.facts.get("Machine"), words.timestamp_text(run.started_at))))
     return chart.picture(board.answer[0], f"Every round a dot; {board.load}", groups, facts)
 
@@ -157,8 +155,10 @@ def ratio_words(ratio: Ratio) -> str:
 
 def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
     """The axis of a column of ratios: from the best (or the beginning of an interval beyond it) to the slowest."""
-    ends = [end for ratio in ratios for end in (ratio.estimate, ratio.low, ratio.high) if end]
-    return chart.Axis.of([1.0, *ends], ratio=True)
+    ends: list[float | None] = [1.0]
+    for ratio in ratios:
+        ends += [ratio.estimate, ratio.low, ratio.high]
+    return chart.Axis.of(filter(None, ends), ratio=True)
 
 
 def link(document: Document, run: int, path: str) -> str:
@@ -192,7 +192,8 @@ def notes(board: Ranking) -> dict[str, str]:
 def _names(board: Ranking, rows: Sequence[CaseRow]) -> str:
     if len(rows) == len(board.cases) > 1:
         return "every case"
-    whole = {row.stack for row in rows if all(each in rows for each in board.cases if each.stack == row.stack)}
+    partly = {row.stack for row in board.cases if row not in rows}
+    whole = {row.stack for row in rows} - partly
     names = dict.fromkeys(row.stack if row.stack in whole else case_name(row) for row in rows)
     return words.joined(list(names))
 
@@ -204,12 +205,11 @@ def levels(board: Ranking) -> dict[str, Markup]:
     """Workload that has several levels -> a chart of its figures over them."""
     found = {}
     for workload in board.workloads:
-        series = [
-            (f"{number}", colour(board, row), [(p.level, p.value) for p in row.loads[workload].points if p.value])
-            for number, row in enumerate(board.cases, 1)
-            if workload in row.loads
-        ]
-        series = [line for line in series if line[2]]
+        series: list[chart.Line] = []
+        for number, row in enumerate(board.cases, 1):
+            every = row.loads[workload].points if workload in row.loads else ()
+            if points := [(point.level, point.value) for point in every if point.value]:
+                series.append((f"{number}", colour(board, row), points))
         if any(len(points) > 1 for _, _, points in series):
             title = f"{workload}: {board.value} over {board.unit}"
             found[workload] = chart.lines(title, series, board.limit_ms)
@@ -248,7 +248,7 @@ def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
     for number, board in enumerate(document.boards):
         for row in board.cases:
             found.setdefault(case_name(row), [None] * len(document.boards))[number] = row
-    return {name: rows for name, rows in found.items() if sum(row is not None for row in rows) > 1}
+    return {name: rows for name, rows in found.items() if len(rows) - rows.count(None) > 1}
 
 
 def fault_table(document: Document) -> Mapping[str, list[str]]:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from bench.measure.records.capacity import climbs, visits
 from bench.measure.records.folder import Run
@@ -42,6 +43,13 @@ class RankedCase:
         return self.run.info.plan.limit
 
     @property
+    def kind(self) -> Literal["throughput", "rate", "capacity"]:
+        """The measured figure."""
+        if self.limit:
+            return "capacity"
+        return "rate" if self.opened else "throughput"
+
+    @property
     def opened(self) -> bool:
         """True if the plan's own trials use an open loop; other plans have open-loop trials for latency."""
         return self.run.info.plan.mode == "open"
@@ -73,16 +81,18 @@ class RankedCase:
         run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
         for trial in (*run.trials, *run.latency):
             trials.setdefault(trial.case_id, []).append(trial)
-        return {
-            name_of(case): Measured(
-                trials=(made := trials.get(case.case_id, [])),
-                climbs=climbs(made, limit).get(case.case_id, {}) if limit else {},
-                dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
-                wrong=[it.check for it in run.checks if (it.stack, it.layer) == (case.stack, case.layer) and not it.ok],
-            )
-            for case in self.cases
-            if case.workload == workload
-        }
+        wrong = [check for check in run.checks if not check.ok]
+        found = {}
+        for case in self.cases:
+            if case.workload == workload:
+                made = trials.get(case.case_id, [])
+                found[name_of(case)] = Measured(
+                    trials=made,
+                    climbs=climbs(made, limit).get(case.case_id, {}) if limit else {},
+                    dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
+                    wrong=[check.check for check in wrong if (check.stack, check.layer) == (case.stack, case.layer)],
+                )
+        return found
 
 
 def name_of(case: CaseRecord) -> str:
@@ -106,12 +116,13 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
     ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
     best = recommended(decision, rows)
     bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
+    every_load = chain.from_iterable(row.loads.values() for row in rows.values())
     return Ranking(
         run=number,
         size=place.size,
         database=place.database,
         load=_load_words(place, {load.level for load in by_load.values()}),
-        kind="capacity" if place.limit else "rate" if place.opened else "throughput",
+        kind=place.kind,
         limit_ms=place.limit.milliseconds if place.limit else None,
         unit="requests/s" if place.opened or place.limit else "connections",
         value=f"{place.limit.percentile} in ms" if place.limit else "requests/s",
@@ -120,7 +131,7 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
         best=ordered.index(best) if best else None,
         uncached=tuple(ordered.index(name) for name in (bare.best, *bare.ties, *bare.open)) if bare.best else (),
         uncached_verdict=bare.verdict if bare.best else NOT_MEASURED,
-        rounds=max((len(load.rates) for row in rows.values() for load in row.loads.values()), default=0),
+        rounds=max((len(load.rates) for load in every_load), default=0),
         workloads=tuple(by_load),
         cases=tuple(rows[name] for name in ordered),
         answer=(),
@@ -169,8 +180,10 @@ def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
 
 def _main_level(place: RankedCase, found: Iterable[Measured]) -> int:
     """The highest level with a figure, else the highest of the plan."""
-    levels = [item.levels("open" if place.opened else "closed") for item in found]
-    measured = [level for item in levels for level, trials in item.items() if loads.usable(trials)]
+    measured: list[int] = []
+    for item in found:
+        levels = item.levels("open" if place.opened else "closed")
+        measured += [level for level, trials in levels.items() if loads.usable(trials)]
     return max(measured or place.run.info.plan.levels or (0,))
 
 
@@ -234,7 +247,7 @@ def _row(
         needs_proxy=any(case.needs_proxy for case in planned),
         # Without a record, assume that a layer caches pages.
         caches_pages=where[1] != NO_LAYER and not known <= {"nothing", "parts"},
-        notes=tuple(dict.fromkeys(note for case in planned for note in case.notes)),
+        notes=tuple(dict.fromkeys(chain.from_iterable(case.notes for case in planned))),
         configuration=_configuration(place.run, where),
     )
 

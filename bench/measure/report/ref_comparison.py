@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import Literal
 
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
-from bench.measure.report.comparison import Key, tables
+from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables, verdict
+from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
 from bench.measure.stats.columns import columns
 from bench.words import number
 
-Verdict = Literal["slower", "faster", "same", "inconclusive"]
 # Averages of queries a request with a smaller difference count as equal.
 SAME_QUERIES = 0.01
 
@@ -101,17 +99,6 @@ def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> 
     )
 
 
-def verdict(low: float, high: float, margin: float) -> Verdict:
-    """The verdict of a ratio's interval, for a margin."""
-    if high < 1 / (1 + margin):
-        return "slower"
-    if low > 1 + margin:
-        return "faster"
-    if low >= 1 / (1 + margin) and high <= 1 + margin:
-        return "same"
-    return "inconclusive"
-
-
 def _queries(trial: Trial) -> float | None:
     return trial.condition.queries_per_request if trial.condition else None
 
@@ -129,8 +116,7 @@ def _median(run: Run, key: Key, of: Callable[[Trial], float | None]) -> float | 
         for trial in run.latest.values()
         if (trial.stack, trial.layer, trial.workload, trial.size, trial.level) == key[:5]
     ]
-    values = [value for trial in same if (value := of(trial)) is not None]
-    return median(values) if values else None
+    return median_or_none(map(of, same))
 
 
 def render(found: Sequence[RefComparison], margin: float) -> list[str]:
@@ -154,15 +140,8 @@ def _row(item: RefComparison) -> tuple[str, str, str, str, str, str, str, str]:
         f"{item.first} -> {item.other}",
         f"{number(item.first_rate)} -> {number(item.other_rate)}",
         number(item.ratio),
-        interval(item),
+        ratio_interval(item.low, item.high),
         " -> ".join("?" if value is None else f"{value:g}" for value in item.queries),
         " -> ".join("?" if value is None else f"{value:,.0f}" for value in item.page_bytes),
         item.verdict,
     )
-
-
-def interval(item: RefComparison) -> str:
-    """The 95 % interval in words."""
-    if not item.low:
-        return "not known"
-    return f"{number(item.low)} {'or more' if item.high is None else f'to {number(item.high)}'}"

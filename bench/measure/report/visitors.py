@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run
 from bench.measure.report.document import FaultCase, FaultRow
 from bench.measure.report.loads import median_or_none
+from bench.words import one_line
 
 DEPLOY = "application"
 STOPS_AT = "stops_at"
@@ -21,14 +23,23 @@ Key = tuple[str, str, str, str]  # stack, layer, size, database
 
 def seen(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
     """Columns of a case's row, of this stack, layer, size and database, from its faults."""
-    rows = [row for case in every if _key(case) == key for row in case.faults if row.requests_lost is not None]
+    rows: list[FaultRow] = []
+    for case in every:
+        if _key(case) == key:
+            rows += [row for row in case.faults if row.requests_lost is not None]
     slow = [row for row in rows if row.fault.startswith("slow-")]
-    stops = [found for row in slow if (found := row.figures.get(STOPS_AT))]
+    lost = [row.requests_lost for row in rows if row.fault == DEPLOY]
     return {
-        "slow_clients": (round(min(stops)) if stops else 0) if slow else None,
+        "slow_clients": round(_fewest([row.figures for row in slow]) or 0) if slow else None,
         "slow_clients_tried": MAX_SLOW if slow else None,
-        "deploy_lost": next((row.requests_lost for row in rows if row.fault == DEPLOY), None),
+        "deploy_lost": lost[0] if lost else None,
     }
+
+
+def _fewest(every: Iterable[Mapping[str, float | None]]) -> float | None:
+    """The fewest slow clients that stopped the site; None if none did."""
+    stops = [figures.get(STOPS_AT) for figures in every]
+    return min(filter(None, stops), default=None)
 
 
 def cases(run: Run, number: int) -> tuple[FaultCase, ...]:
@@ -46,11 +57,13 @@ def _key(item: FaultOutcome | FaultCase) -> Key:
 def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
     made = [item for item in outcomes if item.status in ("ok", "failed") and item.failed is not None]
-    names = dict.fromkeys(name for item in made for name in item.figures or {})
-    figures = {name: median_or_none((item.figures or {}).get(name) for item in made) for name in names}
+    every = [item.figures or {} for item in made]
+    figures: dict[str, float | None] = {}
+    for name in dict.fromkeys(chain.from_iterable(every)):
+        figures[name] = median_or_none(each.get(name) for each in every)
     # The worst of the rounds, if any stopped the site.
-    stops = [found for item in made if (found := (item.figures or {}).get(STOPS_AT))]
-    figures |= {STOPS_AT: min(stops)} if stops else {}
+    if stops := _fewest(every):
+        figures[STOPS_AT] = stops
     never = any(item.recovery_s is None for item in made)
     return FaultRow(
         fault=worst.fault,
@@ -68,11 +81,11 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     )
 
 
-def reasons(every: Iterable[FaultCase], outcome: str) -> dict[str, list[str]]:
+def reasons(every: Iterable[FaultCase], outcome: str) -> dict[str, tuple[str, ...]]:
     """Reason of the faults with this outcome -> their names, each with its stack."""
     found: dict[str, list[str]] = {}
     for case in every:
         for row in case.faults:
             if row.outcome == outcome and row.reason:
-                found.setdefault(row.reason, []).append(f"{row.fault} on {case.stack}")
-    return found
+                found.setdefault(one_line(row.reason), []).append(f"{row.fault} on {case.stack}")
+    return {reason: tuple(names) for reason, names in found.items()}

@@ -54,29 +54,40 @@ class Decision(Generic[Name]):
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Difference of two logarithms, with its variance and degrees of freedom: 0 if unknown.
+class Estimate:
+    """The logarithm of a rate, or the difference of two, with its variance and degrees of freedom: 0 if unknown.
 
     less, more  possible deviation below and above without any noise, for rates found in steps
     """
 
-    estimate: float
+    value: float
     variance: float = 0.0
     freedom: float = 0.0
     less: float = 0.0
     more: float = 0.0
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """The difference to an independent estimate."""
+        noise = _sum([Noise(part.variance, part.freedom) for part in (self, other)])
+        less, more = self.less + other.more, self.more + other.less
+        return Estimate(self.value - other.value, noise.variance, noise.freedom, less, more)
+
+    @property
+    def rate(self) -> float:
+        """The rate of the logarithm."""
+        return _exp(self.value)
 
     def ends(self, chance: float) -> tuple[float, float]:
         """Confidence interval with error probability `chance` at each end."""
         if not self.freedom:
             return -math.inf, math.inf
         reach = student(chance, self.freedom) * math.sqrt(self.variance) if self.variance else 0.0
-        return self.estimate - reach - self.less, self.estimate + reach + self.more
+        return self.value - reach - self.less, self.value + reach + self.more
 
-    def ratio(self, confidence: float) -> Ratio:
+    def ratio(self, confidence: float = CONFIDENCE) -> Ratio:
         """Estimate, low and high as ratios."""
         low, high = self.ends((1 - confidence) / 2)
-        return _exp(self.estimate), _exp(low), _exp(high)
+        return _exp(self.value), _exp(low), _exp(high)
 
 
 class Cases(ABC, Generic[Name]):
@@ -92,7 +103,7 @@ class Cases(ABC, Generic[Name]):
         """Requests/s of a case: the geometric mean of its rounds, corrected for missing rounds."""
 
     @abstractmethod
-    def difference(self, case: Name, other: Name) -> Difference:
+    def difference(self, case: Name, other: Name) -> Estimate:
         """Logarithm of a case's rate minus the logarithm of the other's."""
 
     def ratio(self, case: Name, other: Name, confidence: float = CONFIDENCE) -> Ratio:
@@ -130,7 +141,9 @@ class Cases(ABC, Generic[Name]):
         slower = tuple(name for name, (low, _) in ends.items() if low > math.log1p(margin))
         ties = tuple(name for name, (_, high) in ends.items() if high <= math.log1p(margin))
         undecided = tuple(name for name in others if name not in slower and name not in ties)
-        verdict = INCONCLUSIVE if undecided or not self.repeated(best) else TIES if ties else LEADS
+        verdict = TIES if ties else LEADS
+        if undecided or not self.repeated(best):
+            verdict = INCONCLUSIVE
         return Decision(verdict, best, ties, undecided, (*slower, *out))
 
     @abstractmethod
@@ -154,11 +167,10 @@ class Table(Cases[Name]):
 
     def __init__(self, rates: Mapping[Name, Mapping[int, float]], steps: Mapping[Name, float] | None = None):
         self._steps = {name: math.log(times) for name, times in (steps or {}).items()}
-        logs = {
-            name: {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf}
-            for name, rounds in rates.items()
-        }
-        self._logs: dict[Name, Logs] = {name: rounds for name, rounds in logs.items() if rounds}
+        self._logs: dict[Name, Logs] = {}
+        for name, rounds in rates.items():
+            if logs := {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf}:
+                self._logs[name] = logs
 
     @property
     def names(self) -> Sequence[Name]:
@@ -175,22 +187,22 @@ class Table(Cases[Name]):
         usual = statistics.fmean(effects.values())
         return math.exp(statistics.fmean(log - effects.get(n, usual) for n, log in rounds.items()) + usual)
 
-    def difference(self, case: Name, other: Name) -> Difference:
+    def difference(self, case: Name, other: Name) -> Estimate:
         """Logarithm of a case's rate minus the logarithm of the other's, from common rounds."""
         one, two = self._logs[case], self._logs[other]
         if case == other:
-            return Difference(0.0, 0.0, math.inf)
+            return Estimate(0.0, 0.0, math.inf)
         shared = one.keys() & two.keys()
         if not shared:
-            return Difference(math.log(self.rate(case) / self.rate(other)))
+            return Estimate(math.log(self.rate(case) / self.rate(other)))
         estimate = statistics.fmean(one[n] - two[n] for n in shared)
         own = [self._own[name] for name in (case, other) if name in self._own]
         pooled = Noise(self._fit.noise.variance * (2 - len(own)), self._fit.noise.freedom)
         total = _sum([*own, pooled])
         less, more = self._steps.get(other, 0.0), self._steps.get(case, 0.0)
-        return Difference(estimate, total.variance / len(shared), total.freedom, less, more)
+        return Estimate(estimate, total.variance / len(shared), total.freedom, less, more)
 
-    def alone(self, case: Name) -> Difference:
+    def alone(self, case: Name) -> Estimate:
         """Logarithm of a case's rate by itself: faster and slower rounds count as noise, too.
 
         For a comparison with another run, which has other rounds.
@@ -198,14 +210,14 @@ class Table(Cases[Name]):
         count, effects = len(self._logs[case]), self._fit.rounds
         mean = statistics.fmean(self._logs[case].values())
         if count < 2 or len(effects) < 2:
-            return Difference(mean)
+            return Estimate(mean)
         parts = [Noise(statistics.variance(effects.values()), len(effects) - 1)]
         if self._fit.cases > 1:
             # The rounds were estimated from all cases, so that their variance has a part of the noise already.
             noise = self._own.get(case, self._fit.noise)
             parts.append(Noise(noise.variance * (1 - 1 / self._fit.cases), noise.freedom))
         total = _sum(parts)
-        return Difference(mean, total.variance / count, total.freedom, more=self._steps.get(case, 0.0))
+        return Estimate(mean, total.variance / count, total.freedom, more=self._steps.get(case, 0.0))
 
     @property
     def _fit(self) -> Fit[Name]:
@@ -239,7 +251,8 @@ class GeometricMean(Cases[Name]):
     @cached_property
     def names(self) -> Sequence[Name]:
         """The cases with a rate in each table."""
-        return [name for name in self._tables[0].names if all(name in table.names for table in self._tables)]
+        in_all = set.intersection(*(set(table.names) for table in self._tables))
+        return [name for name in self._tables[0].names if name in in_all]
 
     def repeated(self, case: Name) -> bool:
         """True if a case has more than one round in each table."""
@@ -249,48 +262,17 @@ class GeometricMean(Cases[Name]):
         """The geometric mean of the case's requests/s."""
         return statistics.geometric_mean([table.rate(case) for table in self._tables])
 
-    def difference(self, case: Name, other: Name) -> Difference:
+    def difference(self, case: Name, other: Name) -> Estimate:
         """The mean of the differences in the tables."""
         parts = [table.difference(case, other) for table in self._tables]
         total = _sum([Noise(part.variance / len(parts) ** 2, part.freedom) for part in parts])
-        return Difference(
-            statistics.fmean(part.estimate for part in parts),
+        return Estimate(
+            statistics.fmean(part.value for part in parts),
             total.variance,
             total.freedom,
             statistics.fmean(part.less for part in parts),
             statistics.fmean(part.more for part in parts),
         )
-
-
-class Runs(Cases[str]):
-    """A case in two runs, `A` before and `B` after. No rounds are paired."""
-
-    def __init__(self, before: Table[Name], after: Table[Name], case: Name):
-        self._sides = {"A": (before, case), "B": (after, case)}
-
-    @property
-    def names(self) -> Sequence[str]:
-        """`A` and `B`, as far as they have a rate."""
-        return [side for side, (table, case) in self._sides.items() if case in table.names]
-
-    def rate(self, case: str) -> float:
-        """Requests/s in the run: the geometric mean of its rounds."""
-        return math.exp(self._alone(case).estimate)
-
-    def repeated(self, case: str) -> bool:
-        """True if the case has more than one round in the run."""
-        table, name = self._sides[case]
-        return table.repeated(name)
-
-    def difference(self, case: str, other: str) -> Difference:
-        """Logarithm of the rate in one run minus the logarithm in the other."""
-        one, two = self._alone(case), self._alone(other)
-        total = _sum([Noise(part.variance, part.freedom) for part in (one, two)])
-        return Difference(one.estimate - two.estimate, total.variance, total.freedom, two.more, one.more)
-
-    def _alone(self, side: str) -> Difference:
-        table, case = self._sides[side]
-        return table.alone(case)
 
 
 def _sum(parts: Sequence[Noise]) -> Noise:

@@ -9,7 +9,8 @@ import pytest
 
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import ci, ref_comparison, write
-from bench.measure.report.ref_comparison import compare_refs, label_of, verdict, with_label
+from bench.measure.report.comparison import verdict
+from bench.measure.report.ref_comparison import compare_refs, label_of, with_label
 from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
 

@@ -9,7 +9,7 @@ import time
 import numpy
 import pytest
 
-from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, GeometricMean, Runs, Table
+from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, GeometricMean, Table
 from bench.measure.stats.least_squares import Fit
 from bench.measure.stats.table import MIN_LEFT
 
@@ -172,18 +172,27 @@ def test_over_several_workloads_the_geometric_mean_counts():
 
 
 def test_the_rounds_of_two_runs_are_never_paired():
-    steady = {"a": {1: 100.0, 2: 101.0, 3: 99.0}, "b": {1: 50.0, 2: 50.5, 3: 49.6}}
-    uneven = {"a": {1: 100.0, 2: 150.0, 3: 80.0}, "b": {1: 50.0, 2: 75.5, 3: 40.1}}
-    _, low, high = Runs(Table(steady), Table(steady), "a").ratio("B", "A")
+    steady = Table({"a": {1: 100.0, 2: 101.0, 3: 99.0}, "b": {1: 50.0, 2: 50.5, 3: 49.6}})
+    uneven = Table({"a": {1: 100.0, 2: 150.0, 3: 80.0}, "b": {1: 50.0, 2: 75.5, 3: 40.1}})
+    _, low, high = (steady.alone("a") - steady.alone("a")).ratio()
     assert 0.95 < low < 1 < high < 1.05
     # Both cases were slow together: within the run this is no noise, between runs it is.
-    assert Table(uneven).ratio("a", "b")[1] > 1.9
-    estimate, low, high = Runs(Table(uneven), Table(uneven), "a").ratio("B", "A")
+    assert uneven.ratio("a", "b")[1] > 1.9
+    estimate, low, high = (uneven.alone("a") - uneven.alone("a")).ratio()
     assert (estimate, low < 0.8, high > 1.25) == (1, True, True)
-    assert Runs(Table({"a": {1: 100.0}}), Table(steady), "a").ratio("B", "A")[1:] == (0, math.inf)
-    faster = Table({case: {n: 2 * rate for n, rate in rounds.items()} for case, rounds in steady.items()})
-    found = Runs(Table(steady), faster, "b").decide()
-    assert (found.verdict, found.best) == (LEADS, "B")
+    once = Table({"a": {1: 100.0}})
+    assert (steady.alone("a") - once.alone("a")).ratio()[1:] == (0, math.inf)
+    faster = Table({"b": {1: 100.0, 2: 101.0, 3: 99.2}})
+    estimate, low, high = (faster.alone("b") - steady.alone("b")).ratio()
+    assert (faster.alone("b").rate, estimate) == (pytest.approx(100.1, abs=0.1), pytest.approx(2, abs=0.01))
+    assert 1.9 < low < high < 2.1
+
+
+def test_a_rate_without_an_upper_bound_in_one_of_two_runs_bounds_no_ratio():
+    """Nothing above 100 failed, so that the first run may be far faster than the second."""
+    before = Table({"a": {1: 100.0, 2: 100.0}}, {"a": math.inf})
+    after = Table({"a": {1: 102.0, 2: 102.0}})
+    assert (after.alone("a") - before.alone("a")).ratio() == (pytest.approx(1.02), 0, pytest.approx(1.02))
 
 
 def test_rates_that_were_found_in_steps_differ_by_more_than_a_step():
