@@ -37,7 +37,7 @@ def configuration(scene: FaultContext) -> Generator[None]:
     case = scene.running.case
     yield
     with scene.cause():
-        scene.reload({name for server in case.servers for name in render.server_files(server, case)})
+        scene.reload(set[str]().union(*(render.server_files(server, case) for server in case.servers)))
 
 
 @fault("application", "replaced")

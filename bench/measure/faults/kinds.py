@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from bench import PROGRAM
 from bench.errors import BenchError, hint
 from bench.measure.faults import (
@@ -18,7 +20,8 @@ from bench.measure.faults.fault import Fault
 from bench.measure.records.faults import GROUPS
 
 _MODULES = (deploys, crashes, caching_service, rendering, database, resources, stored, clients)
-_ALL = sorted((each for module in _MODULES for each in module.FAULTS), key=lambda each: list(GROUPS).index(each.group))
+_EVERY = chain.from_iterable(module.FAULTS for module in _MODULES)
+_ALL = sorted(_EVERY, key=lambda each: list(GROUPS).index(each.group))
 FAULTS = {fault.name: fault for fault in _ALL}
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain
 
 from bench.verify import wire
 from bench.verify.wire import BadAnswer, Connection, Target
@@ -35,6 +36,11 @@ LONG = (200, 2_000, 7_000, 20_000, 100_000)
 # Bytes invalid in any part of a request: NUL, controls, DEL, and bytes above ASCII.
 ODD = (b"\0", b"\1", b"\t", b"\v", b"\x1b", b"\x7f", b"\x80", b"\xff", b"\xc3\xa9")
 
+
+def _headers(count: int) -> bytes:
+    return b"".join(b"X-Soup-%d: %d\r\n" % (number, number) for number in range(count))
+
+
 CHOICES: dict[bytes, tuple[bytes, ...]] = {
     b"odd": ODD,
     b"odd or end of line": (*ODD, b"\r", b"\n"),
@@ -45,9 +51,7 @@ CHOICES: dict[bytes, tuple[bytes, ...]] = {
     b"zeros": tuple(b"\0" * length for length in LONG),
     b"empty lines": tuple(b"\r\n" * count for count in (1, 10, 100, 1_000, 2_000)),
     # One request of a browser has no more headers than the first; servers refuse the last.
-    b"headers": tuple(
-        b"".join(b"X-Soup-%d: %d\r\n" % (number, number) for number in range(count)) for count in (5, 60, 110, 200, 500)
-    ),
+    b"headers": tuple(map(_headers, (5, 60, 110, 200, 500))),
     b"a host": (b"<host>", b"<host>", b"", b"Host: \r\n", b"Host: a b\r\n", b"Host: <odd or end of line>\r\n"),
     b"coding": (
         b"Transfer-Encoding: chunked\r\n",
@@ -252,4 +256,4 @@ def send_all(
         finally:
             # After a signal, too: nothing more is sent.
             over.set()
-    return [answer for each in working for answer in each.result()]
+    return list(chain.from_iterable(each.result() for each in working))

@@ -59,7 +59,10 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
     good = [visit for visit in since if visit.is_good]
     wrong = _wrong(visits, pages, moments)
     right = [visit for visit in good if visit.said and visit not in wrong]
-    stale = {visit: why for visit in right if (why := _stale(visit, pages[visit.page], moments))}
+    stale: dict[Visit, str] = {}
+    for visit in right:
+        if why := _stale(visit, pages[visit.page], moments):
+            stale[visit] = why
     first = min([*bad, *wrong, *stale], key=lambda visit: visit.due, default=None)
     figures = {
         "watched_s": round(max((visit.due for visit in since), default=moments.struck) - moments.struck, 3),

@@ -163,7 +163,7 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
     """
     planned: list[PlannedFault] = []
     skipped: list[FaultOutcome] = []
-    cases = {(stack, layer): resolve(stack, layer) for stack in plan.stacks for layer in plan.layers}
+    cases = {(stack, layer): resolve(stack, layer) for stack, layer in itertools.product(plan.stacks, plan.layers)}
     for number, ((stack, layer), case) in itertools.product(range(1, plan.rounds + 1), cases.items()):
         alike: dict[Changes, list[PlannedFault]] = {}
         for fault in faults:

@@ -113,8 +113,9 @@ def full_disk(scene: FaultContext) -> Generator[None]:
 
 def _whole_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
     """Findings on new pages."""
-    for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
-        yield from scene.context.ask(path, complete_page(), when=f"on {what}")
+    for view in ("page", "large"):
+        for _ in range(NEW_PAGES):
+            yield from scene.context.ask(new_path(view), complete_page(), when=f"on {what}")
 
 
 def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:

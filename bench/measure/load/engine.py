@@ -62,11 +62,11 @@ class Engine(Tool):
 
 def encoded(total: dict[str, Any]) -> dict[str, Any]:
     """Combine the counts of all processes for printing: with HDR histograms, readable by other programs."""
-    histograms = {
-        name: histogram.encode(histogram.from_counts((int(value), count) for value, count in total[name].items()))
-        for name in ("latency", "delay")
-    }
-    return total | histograms | {"max_us": max(map(int, total["latency"]), default=0)}
+    found = total | {"max_us": max(map(int, total["latency"]), default=0)}
+    for name in ("latency", "delay"):
+        counts = ((int(value), count) for value, count in total[name].items())
+        found[name] = histogram.encode(histogram.from_counts(counts))
+    return found
 
 
 def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:

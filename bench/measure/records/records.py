@@ -150,7 +150,9 @@ class Plan:
     @property
     def command(self) -> str:
         """The command that made the folder and resumes it."""
-        return "tune" if self.tunes else "faults" if self.faults else "run"
+        if self.tunes:
+            return "tune"
+        return "faults" if self.faults else "run"
 
     @property
     def size(self) -> str:

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -296,5 +295,8 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = columns(rows)
     if max(map(len, lines)) <= width:
         return lines
-    figures = [f"  {line}" for line in columns([row[1:] for row in rows])]
-    return list(chain.from_iterable(zip((row[0] for row in rows), figures, strict=True)))
+    figures = columns([row[1:] for row in rows])
+    lines = []
+    for row, line in zip(rows, figures, strict=True):
+        lines += [row[0], f"  {line}"]
+    return lines

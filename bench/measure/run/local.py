@@ -322,8 +322,9 @@ class Observer:
         if self._connections:
             self.note(database_connections_peak=self._connections.peak())
         lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
-        of_each = [item.name for item in fields(Costs) if item.name != WORKERS]
-        each: dict[str, Any] = {name: {of: getattr(used, name) for of, used in usage.items()} for name in of_each}
+        each: dict[str, Any] = {}
+        for name in (item.name for item in fields(Costs) if item.name != WORKERS):
+            each[name] = {of: getattr(used, name) for of, used in usage.items()}
         self.costs = Costs(**each, worker_cpu_seconds=_workers(self._running.case, usage))
         # A database starts and ends processes as requests come; a server's workers are there to stay.
         replaced = [used.replaced for name, used in usage.items() if name in self._running.servers]
@@ -362,8 +363,9 @@ def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None
     """
     name = re.escape(case.servers[0].name)
     instances = [of for instance, of in usage.items() if re.fullmatch(rf"{name}(-\d+)?", instance)]
-    alone = [of.cpu_seconds or 0.0 for of in instances] if len(instances) > 1 else []
-    used = alone or [seconds for of in instances for seconds in of.below]
+    used = [of.cpu_seconds or 0.0 for of in instances]
+    if len(instances) == 1:
+        used = list(instances[0].below)
     workers = sorted(used, reverse=True)[: int(case.settings["processes"])]
     return tuple(workers) if len(workers) > 1 else None
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from bench import programs
@@ -82,7 +83,7 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
     load = _load(plan, project, request.tool, pinned)
     cases, skips = planning.cases(plan, bed.resolver(project, plan, rows))
     every = workload.workloads(project)
-    recorded = [note for name in plan.workloads for note in every[name].notes]
+    recorded = chain.from_iterable(every[name].notes for name in plan.workloads)
     commits = refs.notes(project.folder, [Ref(label, commit) for label, commit in (plan.refs or {}).items()])
     notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded), *commits)
     return Prepared(

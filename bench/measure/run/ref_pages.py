@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import msgspec
 
@@ -64,8 +65,9 @@ def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[
 def _paths(project: UnderTest, workloads: Sequence[str]) -> list[str]:
     """The pages that visitors of a workload request by path."""
     known = workload.workloads(project)
-    steps = [step for name in workloads for step in known[name].steps if step.startswith("/")]
-    return list(dict.fromkeys(steps or project.description.first_pages))[:MOST]
+    steps = chain.from_iterable(known[name].steps for name in workloads)
+    paths = [step for step in steps if step.startswith("/")]
+    return list(dict.fromkeys(paths or project.description.first_pages))[:MOST]
 
 
 def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:

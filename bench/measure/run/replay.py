@@ -38,8 +38,10 @@ def level(workload: Workload, factor: float, seconds: float) -> int:
 
 def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, ...]:
     """The due time of each request, in seconds from the start; a short recording is repeated."""
-    period_s, cycles = _period_s(workload, factor), itertools.count()
-    due = ((cycle * period_s + time_s) / factor for cycle in cycles for time_s in workload.times_s)
+    period_s = _period_s(workload, factor)
+    due: list[float] = []
+    for cycle in range(math.ceil(seconds * factor / period_s) + 1):
+        due += [(cycle * period_s + time_s) / factor for time_s in workload.times_s]
     return tuple(itertools.takewhile(lambda at: at < seconds, due))
 
 

@@ -7,7 +7,6 @@ always be resumed from its folder: a record is on the disk before the next item 
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -73,7 +72,7 @@ class Journal:
     def note(self, notes: Iterable[str]) -> list[str]:
         """Store a deployment's notes about this machine and return the new ones; notes about the stack belong to its
         case."""
-        known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
+        known = set(self.info.notes).union(*(case.notes for case in self.info.cases))
         if new := [note for note in notes if note not in known]:
             self._write_info(notes=(*self.info.notes, *new))
         return new
@@ -293,8 +292,11 @@ def new_folder(kind: str = "") -> Path:
 
 def _new(folder: Path, name: str, then: str) -> Path:
     """A new path in a folder with this name, if necessary with a number."""
-    names = itertools.chain([name], (f"{name}{then}{number}" for number in itertools.count(2)))
-    return next(path for name in names if not (path := folder / name).exists())
+    path, number = folder / name, 2
+    while path.exists():
+        path = folder / f"{name}{then}{number}"
+        number += 1
+    return path
 
 
 def _tidy(directory: Path, configs: Path) -> None:

@@ -65,16 +65,19 @@ def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) 
     return TuningSpace(stack, knobs, Settings(processes, threads, case.servers[0].worker_class), fewer)
 
 
-def of_other_classes(name: str) -> list[str]:
+def of_other_classes(stack: str) -> list[str]:
     """The usual stacks of the same servers with another worker class."""
     known = catalog.read()
-    mine = known.stack(name)
+    mine = known.stack(stack)
     if not (own := mine.servers[0].worker_class):
         return []
     chain = [server.name for server in mine.servers]
-    alike = [known.stacks[other] for other in known.usual_stacks]
-    alike = [other for other in alike if [server.name for server in other.servers] == chain]
-    return [other.name for other in alike if other.servers[0].worker_class not in ((), own)]
+    found = []
+    for name in known.usual_stacks:
+        servers = known.stacks[name].servers
+        if [server.name for server in servers] == chain and servers[0].worker_class not in ((), own):
+            found.append(name)
+    return found
 
 
 class Tuner:

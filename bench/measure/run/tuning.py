@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol
 
 from bench.measure.records.capacity import Capacity, Staircase, capacity
@@ -57,7 +58,9 @@ class Settings:
     @property
     def worker_class(self) -> str:
         """The server's name of the worker class."""
-        return "" if not self.classes else self.classes[-1] if self.threads > 1 else self.classes[0]
+        if not self.classes:
+            return ""
+        return self.classes[-1] if self.threads > 1 else self.classes[0]
 
     @property
     def words(self) -> str:
@@ -81,12 +84,12 @@ class Candidate:
 
     @property
     def _trials(self) -> list[Trial]:
-        return [trial for climb in self.rounds.values() for trial in climb.trials.values()]
+        return list(chain.from_iterable(climb.trials.values() for climb in self.rounds.values()))
 
     @property
     def _held(self) -> list[Trial]:
         """The trials at the highest rates."""
-        return [trial for climb in self.rounds.values() if (trial := climb.held)]
+        return list(filter(None, (climb.held for climb in self.rounds.values())))
 
     @cached_property
     def problem(self) -> str:
@@ -99,7 +102,7 @@ class Candidate:
     @cached_property
     def memory_bytes(self) -> float | None:
         """Peak of servers and services together at the highest rate, median of the rounds."""
-        used = [used for trial in self._held if (used := total(trial.memory_peak_bytes))]
+        used = list(filter(None, (total(trial.memory_peak_bytes) for trial in self._held)))
         return statistics.median(used) if used else None
 
     @cached_property

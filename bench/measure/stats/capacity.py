@@ -11,6 +11,7 @@ import bisect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from bench.errors import BenchError
 
@@ -20,7 +21,8 @@ _DECADE = (
     *(315, 335, 355, 375, 400, 425, 450, 475, 500, 530, 560, 600, 630, 670, 710, 750, 800, 850, 900, 950),
 )
 # The possible rates, in requests a second. Below 22 all are whole numbers.
-RATES = tuple(sorted({round(number * 10.0**power) for power in range(-2, 3) for number in _DECADE} | {100_000}))
+_POWERS = (0.01, 0.1, 1, 10, 100)
+RATES = tuple(sorted({round(number * power) for number, power in product(_DECADE, _POWERS)} | {100_000}))
 STEP = 0.06
 # The first rate of a case; a later round begins at the end of earlier rounds.
 FIRST_RATE = 50

@@ -78,7 +78,7 @@ class Fit(Generic[Name]):
 
 def _effects(logs: Mapping[Name, Logs]) -> Logs:
     """Round -> effect. One sweep is exact without missing rounds; otherwise it approaches the least squares."""
-    numbers = sorted({n for rounds in logs.values() for n in rounds})
+    numbers = sorted(set[int]().union(*logs.values()))
     effects = dict.fromkeys(numbers, 0.0)
     for _ in range(SWEEPS):
         left: dict[int, list[float]] = {n: [] for n in numbers}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 COUNTERS = ("statuses", "latency", "delay")
@@ -61,7 +62,10 @@ class Counts:
 
     def packed(self) -> dict[str, Any]:
         """The counts in types of JSON."""
-        return vars(self) | {name: {str(key): n for key, n in getattr(self, name).items()} for name in COUNTERS}
+        packed = dict(vars(self))
+        for name in COUNTERS:
+            packed[name] = {str(key): n for key, n in packed[name].items()}
+        return packed
 
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -72,10 +76,12 @@ def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
         if name in LONGEST:
             total[name] = max(found)
         elif name == "visits":
-            total[name] = [visit for visits in found for visit in visits]
+            total[name] = list(chain.from_iterable(found))
         elif name in COUNTERS:
-            keys = sorted({key for counter in found for key in counter}, key=int)
-            total[name] = {key: sum(counter.get(key, 0) for counter in found) for key in keys}
+            counts = Counter[str]()
+            for counter in found:
+                counts.update(counter)
+            total[name] = {key: counts[key] for key in sorted(counts, key=int)}
         elif isinstance(first, list):
             total[name] = [sum(counts) for counts in zip(*found, strict=True)]
         else:
