@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
+import itertools
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tup
     # An activated environment of the instrument would serve by the wrong Python, and none would say so.
     there = [] if paths.VENV in venvs else [str(paths.VENV / "bin")]
     on_path = [folder for folder in path.split(os.pathsep) if folder not in there]
-    more = [directory for pattern in search for directory in _newest_first(_glob(pattern))]
+    more = itertools.chain.from_iterable(_newest_first(_glob(pattern)) for pattern in search)
     places = [*(str(venv / "bin") for venv in venvs), *on_path, *SYSTEM_DIRECTORIES, *more]
     found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
     return next((Path(program) for program in found if program), None)
@@ -79,12 +80,14 @@ def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tup
 def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
     """The first file found by a glob; `{{ venv }}` in a glob is each of the virtual environments."""
     places = venvs or _own_venvs()
-    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in places for pattern in globs))
+    pairs = itertools.product(places, globs)
+    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv, pattern in pairs))
 
 
 @functools.cache
 def _module(globs: tuple[str, ...]) -> str | None:
-    return next((found for pattern in globs for found in sorted(_glob(pattern))), None)
+    found = itertools.chain.from_iterable(sorted(_glob(pattern)) for pattern in globs)
+    return next(found, None)
 
 
 def _glob(pattern: str) -> list[str]:

@@ -9,6 +9,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 from bench import PROGRAM
 
@@ -19,11 +20,11 @@ MIB = 1024 * 1024
 MAX_NAMES = 3  # in one sentence
 
 # Characters that break a line, hide text or are invalid XML: control characters, bidirectional marks, lone surrogates.
-_RANGES = ((0, 0x09), (0x0B, 0x0D), (0x0E, 0x20), (0x7F, 0xA0), (0x202A, 0x202F), (0x2066, 0x206A), (0xD800, 0xE000))
-_UNPRINTABLE = dict.fromkeys(
-    (code for first, after in (*_RANGES, (0xFFFE, 0x10000)) for code in range(first, after)),
-    "\N{REPLACEMENT CHARACTER}",
+_RANGES = (
+    *(range(0x09), range(0x0B, 0x0D), range(0x0E, 0x20), range(0x7F, 0xA0)),
+    *(range(0x202A, 0x202F), range(0x2066, 0x206A), range(0xD800, 0xE000), range(0xFFFE, 0x10000)),
 )
+_UNPRINTABLE = dict.fromkeys(chain.from_iterable(_RANGES), "\N{REPLACEMENT CHARACTER}")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -33,7 +34,9 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 def joined(words: Sequence[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`; `last` replaces `and`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def first_names(names: Sequence[str]) -> str:

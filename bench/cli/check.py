@@ -35,7 +35,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _line(finding: ConfigCheck) -> str:
-    word = "skip" if finding.skipped else "FAIL" if finding.problem else "ok"
+    word = "FAIL" if finding.problem else "ok"
+    if finding.skipped:
+        word = "skip"
     where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
     lines = finding.problem.splitlines()
     if len(lines) > 1:

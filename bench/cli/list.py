@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from bench.cli import options
@@ -97,11 +98,13 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
 
 def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) -> str:
     """The fewest servers common to exactly these stacks, or the names of the stacks."""
-    servers = {stack: {server["name"] for server in listing["stacks"][stack]["servers"]} for stack in here}
-    others = {name for stack in here if stack not in fitting for name in servers[stack]}
+    servers: dict[str, set[str]] = {}
+    for stack in here:
+        servers[stack] = {server["name"] for server in listing["stacks"][stack]["servers"]}
+    others = set[str]().union(*(servers[stack] for stack in here if stack not in fitting))
     left, found = list(fitting), []
     while left:
-        candidates = sorted({name for stack in left for name in servers[stack]} - others)
+        candidates = sorted(set[str]().union(*(servers[stack] for stack in left)) - others)
         if not candidates:
             return ", ".join(fitting)
         best = max(candidates, key=lambda name: sum(name in servers[stack] for stack in left))
@@ -153,10 +156,7 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
         f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [
             (name, layer["about"]) for name, layer in listing["layers"].items()
         ],
-        "PLACES OF THE LAYERS' CACHES": [
-            (where, f"{how}: {', '.join(name for name, it in listing['layers'].items() if it['kind'] == kind)}")
-            for kind, (where, how) in KINDS.items()
-        ],
+        "PLACES OF THE LAYERS' CACHES": _places(listing["layers"]),
         f"SEVERAL WEB HOSTS ({FOR_WRITES if other else 'docs/hosts.md'})": [
             (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in listing["layers"].items()
         ],
@@ -174,13 +174,23 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
     return "\n".join([*lines, "", *_limits(listing["stacks"], width)])
 
 
+def _places(layers: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each place of a cache with its layers."""
+    rows = []
+    for kind, (where, how) in KINDS.items():
+        names = [name for name, layer in layers.items() if layer["kind"] == kind]
+        rows.append((where, f"{how}: {', '.join(names)}"))
+    return rows
+
+
 def _chains(stacks: dict[str, Any], era: str) -> list[tuple[str, str]]:
     """Each stack of an era with its servers and their versions."""
-    return [
-        (name, " <- ".join(f"{item['name']} {_version(item)}" for item in stack["servers"]))
-        for name, stack in stacks.items()
-        if (stack["era"] or "") == era
-    ]
+    rows = []
+    for name, stack in stacks.items():
+        if (stack["era"] or "") == era:
+            servers = [f"{server['name']} {_version(server)}" for server in stack["servers"]]
+            rows.append((name, " <- ".join(servers)))
+    return rows
 
 
 def _limits(stacks: dict[str, Any], width: int) -> list[str]:
@@ -191,7 +201,7 @@ def _limits(stacks: dict[str, Any], width: int) -> list[str]:
             where.setdefault(reason, {}).setdefault(name, []).append(check)
     lines = ["KNOWN LIMITS (checks of `verify` that a stack does not pass, and why)"]
     for reason, checks in where.items():
-        names = dict.fromkeys(check for found in checks.values() for check in found)
+        names = dict.fromkeys(chain.from_iterable(checks.values()))
         lines += paragraph(f"{', '.join(checks)}: {', '.join(names)}: {reason}", width, "  ", "  ")
     return lines
 
@@ -218,7 +228,8 @@ def _state(service: dict[str, Any]) -> str:
 
 def _matrix(listing: dict[str, Any], width: int) -> list[str]:
     """A row for each stack and a narrow column for each layer, with its name above like a step of a staircase."""
-    reasons = list(dict.fromkeys(reason for fits in listing["fits"].values() for reason in fits.values() if reason))
+    every = chain.from_iterable(fits.values() for fits in listing["fits"].values())
+    reasons = list(dict.fromkeys(filter(None, every)))
     layers = list(listing["layers"])
     start = " " * (3 + max(map(len, listing["fits"])))
     steps = [f"{start}{'|   ' * number}{layer}" for number, layer in enumerate(layers)]
@@ -227,5 +238,7 @@ def _matrix(listing: dict[str, Any], width: int) -> list[str]:
         answers = (fits[layer] for layer in layers)
         cells = ("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)
         rows.append((stack, " ".join(f"{cell:3}" for cell in (*cells, listing["stacks"][stack]["era"] or ""))))
-    numbered = [line for row in enumerate(reasons, 1) for line in paragraph("{}: {}".format(*row), width, "  ", "   ")]
-    return ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, " "), *numbered]
+    lines = ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, " ")]
+    for number, reason in enumerate(reasons, 1):
+        lines += paragraph(f"{number}: {reason}", width, "  ", "   ")
+    return lines

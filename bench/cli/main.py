@@ -10,6 +10,7 @@ import signal
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,7 +49,7 @@ GROUPS = {
         "hosts": "check the hosts of an inventory for missing requirements",
     },
 }
-COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+COMMANDS = dict(chain.from_iterable(group.items() for group in GROUPS.values()))
 EXAMPLES = Path(__file__).with_name("examples.toml")
 EXIT_STATUS = "exit status: 0 done, 1 something failed, 2 could not be done, 130 or 143 interrupted"
 

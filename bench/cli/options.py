@@ -574,10 +574,14 @@ def served_words(args: argparse.Namespace) -> list[str]:
     """The given options of a deployment, except layers and Pythons, which results name themselves."""
     size = None if args.size == NO_LIMIT else args.size
     once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
-    pairs = [(option, value) for option, value in once.items() if value is not None]
-    pairs += [("--env", value) for value in args.env]
-    pairs += [("--set", value) for value in args.set]
-    return [str(word) for pair in pairs for word in pair]
+    words: list[str] = []
+    for option, value in once.items():
+        words += [option, str(value)] if value is not None else []
+    for value in args.env:
+        words += ["--env", value]
+    for value in args.set:
+        words += ["--set", value]
+    return words
 
 
 def print_names(found: list[dict[str, str]], as_json: bool) -> int:

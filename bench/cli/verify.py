@@ -69,8 +69,12 @@ def main(args: argparse.Namespace) -> int:
     options.check_writes(args)
     selection = Selection(args.check, args.group, LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    verified = _verify_hosts if args.inventory else _verify_target if args.target else _verify_deployments
-    outcomes, skips, notes = verified(args, selection)
+    if args.inventory:
+        outcomes, skips, notes = _verify_hosts(args, selection)
+    elif args.target:
+        outcomes, skips, notes = _verify_target(args, selection)
+    else:
+        outcomes, skips, notes = _verify_deployments(args, selection)
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips, notes), indent=2))
     elif outcomes:

@@ -43,10 +43,13 @@ class Sent:
         path = self.path if isinstance(self.path, str) else self.path.decode("ascii", "backslashreplace")
         if len(path) > LONGEST_PATH:
             path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
-        host = [] if self.host == "" else ["no Host"] if self.host is None else [f"Host: {self.host[:40]}"]
         unusual = [pair for pair in self.headers if pair[0] not in USUAL]
         given = [f"{name}: {_shown(name, value)[:60]}" for name, value in unusual]
-        said = ", ".join(host + given).encode("ascii", "backslashreplace").decode()
+        if self.host is None:
+            given.insert(0, "no Host")
+        elif self.host:
+            given.insert(0, f"Host: {self.host[:40]}")
+        said = ", ".join(given).encode("ascii", "backslashreplace").decode()
         return f"{self.method} {path}" + (f" with {said}" if said else "")
 
     @property
@@ -58,11 +61,14 @@ class Sent:
             headers.insert(0, ("Host", self.host or ""))
         words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
         words += ["--http1.0"] if self.version == "1.0" else []
-        words += ["--head"] if self.method == "HEAD" else ["-X", self.method] if self.method != "GET" else []
+        if self.method == "HEAD":
+            words += ["--head"]
+        elif self.method != "GET":
+            words += ["-X", self.method]
         for name, value in headers:
             # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
-            left_out = name == "Host" and self.host is None
-            words += ["-H", f"{name}: {value}" if value else f"{name}{':' if left_out else ';'}"]
+            empty = ":" if name == "Host" and self.host is None else ";"
+            words += ["-H", f"{name}: {value}" if value else f"{name}{empty}"]
         # In an address curl would refuse some bytes, and take others for a pattern or a fragment.
         plain = path.startswith("/") and re.fullmatch(r"[!-~]*", path) and not re.search(r"[][{}#]", path)
         address = [f"{self.origin}{path}"] if plain else ["--request-target", path, f"{self.origin}/"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from bench.verify import wire
 from bench.verify.context import Context
@@ -169,7 +169,7 @@ def by_headers(context: Context) -> Iterator[OddClient]:
 def prefix_headers(context: Context) -> list[str]:
     """Headers from which a server of the deployment takes a prefix of all links; empty if a --target does not tell."""
     servers = context.running.case.servers if context.running else ()
-    return [name for server in servers for name in server.prefix_headers]
+    return list(chain.from_iterable(server.prefix_headers for server in servers))
 
 
 KINDS = (by_address, by_host, by_token, by_cookies, by_headers)

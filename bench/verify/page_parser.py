@@ -99,7 +99,8 @@ class ParsedPage:
     @cached_property
     def pictures(self) -> list[str]:
         """Pictures of <img>, <picture>, <video> and icons."""
-        several = [item.split()[0] for value in self._all("//@srcset") for item in value.split(",") if item.strip()]
+        items = ",".join(self._all("//@srcset")).split(",")
+        several = [item.split()[0] for item in items if item.strip()]
         one = self._all("//img/@src | //video/@poster | //input[@type='image']/@src | //link[@rel='icon']/@href")
         return list(dict.fromkeys([*one, *several]))
 

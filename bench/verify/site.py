@@ -343,8 +343,12 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     sized = sorted((path.stat().st_size, name) for path, name in files if not COLLECTED.search(name))
     small = [name for size, name in sized if size >= SMALL_BYTES and name.endswith(SMALL_TYPES)]
     large = [name for size, name in sized if size <= LARGE_BYTES]
-    chosen = {"static_small": small[:1], "static_large": large[-1:]}
-    return {kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
+    found = {}
+    if small:
+        found["static_small"] = static_url + quote(small[0])
+    if large:
+        found["static_large"] = static_url + quote(large[-1])
+    return found
 
 
 def _require_pages(site: Site) -> None:

@@ -128,14 +128,16 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     checks = selection.of(context.layers)
     due = [item for item in checks if selection.tries(item, context.declared)]
     due = [item for item in due if not selection.known_unsafe(item, context.layers)]
-    proving = {name for item in due for name in item.proved_by}
+    proving = set[str]().union(*(item.proved_by for item in due))
     made = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
         try:
             found = _Suite(context, made, progress).run()
         finally:
             context.accounts.remove()
-    found |= {item.name: [each for name in item.proved_by for each in found[name]] for item in due if item.proved_by}
+    for item in due:
+        if item.proved_by:
+            found[item.name] = list(itertools.chain.from_iterable(found[name] for name in item.proved_by))
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
     for item in checks:
         if why := selection.known_unsafe(item, context.layers):
@@ -295,7 +297,9 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     if sent is None or request is None or context.running is None:
         return request, None
     changes = next((clone.changes for clone in context.clones if clone.target.origin == sent.origin), {})
-    options = [*context.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
+    options = list(context.options)
+    for name, value in changes.items():
+        options += ["--set", f"{name}={value}"]
     layer = ["--layer", context.layer] if context.layers else []
     serve = command_line("up", context.stack, *layer, *options, "--port", UP_PORT)
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve

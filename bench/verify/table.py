@@ -38,9 +38,12 @@ def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str]
     layers: dict[str, dict[str, list[str]]] = {}
     for item in outcomes:
         layers.setdefault(item.layer, {}).setdefault(item.group, []).append(item.word)
+    cells = {}
+    for layer, found in layers.items():
+        cells[layer] = {group: _cell(words) for group, words in found.items()}
     return {
         "ok": bool(outcomes) and all(item.ok for item in outcomes),
-        "layers": {layer: {group: _cell(words) for group, words in found.items()} for layer, found in layers.items()},
+        "layers": cells,
         "outcomes": [asdict(item) for item in outcomes],
         "notes": list(notes),
         "skips": [{"stack": skip.stack, "layer": skip.layer, "reason": skip.reason} for skip in skips],

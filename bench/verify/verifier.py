@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from bench.serve.deployment.deployment import Running
@@ -39,7 +40,7 @@ class Verifier:
     @property
     def notes(self) -> list[str]:
         """Notes on the project's pages for the reader of the outcomes."""
-        return list(dict.fromkeys(note for site in self._sites.values() for note in notes(site)))
+        return list(dict.fromkeys(chain.from_iterable(map(notes, self._sites.values()))))
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """One Outcome a check; raises BenchError if the site's own commands fail.

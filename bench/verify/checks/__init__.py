@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 
 from bench.verify.check import Check
 
@@ -12,4 +13,4 @@ MODULES = (
     *("published", "advisories"),
 )
 FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
-CHECKS = [item for found in FOUND for item in found if isinstance(item, Check)]
+CHECKS = [item for item in chain.from_iterable(FOUND) if isinstance(item, Check)]

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 
 from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
@@ -42,7 +43,8 @@ def login_page(context: Context) -> Iterator[Finding]:
     if not tokens:
         yield Mismatch(f"GET {login}: a form with a CSRF token", "none", excuse="no token")
         return
-    cookies = {line.split(";")[0] for visitor in visitors for line in visitor.set_cookies}
+    lines = chain.from_iterable(visitor.set_cookies for visitor in visitors)
+    cookies = {line.split(";")[0] for line in lines}
     for what, found in (("CSRF tokens", tokens), ("cookies", cookies)):
         if len(found) != len(visitors):
             yield Mismatch(f"GET {login} by {len(visitors)} visitors: as many {what}", f"{len(found)}")

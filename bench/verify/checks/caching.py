@@ -141,7 +141,8 @@ def set_cookie(context: Context) -> Iterator[Finding]:
 def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:
     """Expect each visitor to get their own Set-Cookie."""
     answers = hits.repeat(context, path, hits.TIMES, headers)
-    lines = [line.split(";")[0] for answer in answers for line in answer.all("Set-Cookie")]
+    every = chain.from_iterable(answer.all("Set-Cookie") for answer in answers)
+    lines = [line.split(";")[0] for line in every]
     # A short one, such as of a language, may be the same for everybody.
     lines = [line for line in lines if len(line.partition("=")[2]) >= SECRET_CHARACTERS]
     yield from hits.distinct(answers, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])

@@ -127,5 +127,8 @@ def is_temporary(path: Path) -> bool:
 
 def stored_files(context: Context) -> list[Path]:
     """The files stored by the deployment's layers."""
+    found: list[Path] = []
     # os.walk ignores directories that disappear meanwhile.
-    return [Path(folder, name) for folder, _, names in os.walk(context.own.store) for name in names]
+    for folder, _, names in os.walk(context.own.store):
+        found += [Path(folder, name) for name in names]
+    return found

@@ -106,7 +106,9 @@ def deploys(context: Context) -> Iterator[Finding]:
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
     paths = [hits.new_path(), *context.site.main_paths]
-    before = [answer for path in paths for answer in hits.repeat(context, path, WARM)]
+    before: list[Answer] = []
+    for path in paths:
+        before += hits.repeat(context, path, WARM)
     context.site.run_write(["invalidatepages"], context.env)
     deadline = time.monotonic() + rows.INVALIDATED_S
     for path in paths:
@@ -210,8 +212,11 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
         writer.gate(row, "open")
         row = writing.result()
     answers += [context.get(path) for path in paths]
-    shown = [(answer, word) for answer in answers for word in row.never if word in answer.text]
-    return row, [answer.wrong("nothing of a rolled-back write", word) for answer, word in shown]
+    wrong: list[Mismatch] = []
+    for answer in answers:
+        shown = [word for word in row.never if word in answer.text]
+        wrong += [answer.wrong("nothing of a rolled-back write", word) for word in shown]
+    return row, wrong
 
 
 @check("slow-rendering", require_invalidation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Sequence
+from itertools import product
 from urllib.parse import quote
 
 from bench.verify.check import check
@@ -211,7 +212,7 @@ def long_names(context: Context) -> Iterator[Finding]:
     # Of each length; a URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
     names = ["a" * (length - 1) for length in LENGTHS]
     names += ["a" * (300 - len(base) - 3), "a/" * 120, "%C3%A9" * 127]
-    yield from own_pages(context, [f"{base}/{name}{end}/" for name in names for end in "bc"])
+    yield from own_pages(context, [f"{base}/{name}{end}/" for name, end in product(names, "bc")])
 
 
 @check("raw-names", group=NAMES)
@@ -219,7 +220,9 @@ def raw_names(context: Context) -> Iterator[Finding]:
     """A raw space or other byte that clients must encode is refused or gets its own page; the encoded name has its own
     page, and no such path leads to another file."""
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
-    names = [name for raw in RAW for name in dict.fromkeys((raw, quote(raw).encode()))]
+    names: list[bytes] = []
+    for raw in RAW:
+        names += dict.fromkeys((raw, quote(raw).encode()))
     yield from own_pages(context, [base + name + b"/" for name in names])
     for path in (located(context, path) for path in RAW_ESCAPES):
         if answer := _answer(context, path):

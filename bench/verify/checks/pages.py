@@ -119,7 +119,7 @@ def different_headers(context: Context, path: str, stored: Answer, names: Iterab
     rendered = _rendered(context, path)
     if rendered.status != stored.status:
         return
-    both = {name.lower() for answer in (stored, rendered) for name, _ in answer.headers}
+    both = {name.lower() for name, _ in (*stored.headers, *rendered.headers)}
     compared = names or sorted(both - VOLATILE - ADDED)
     others = [name for name in compared if _is_other(context, name, stored, rendered)]
     others = [name for name in others if name.lower() not in context.site.expected(path).varying]

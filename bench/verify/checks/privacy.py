@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import cycle, permutations
+from itertools import chain, cycle, permutations
 
 from bench.verify import hits, page_parser
 from bench.verify.check import LAYER
@@ -132,7 +132,9 @@ def cold_pages(context: Context) -> Iterator[Finding]:
         paths = [path for path in (*shared, row.author_page, row.post_page) if path]
         own = [account.get(path) for path in (*paths, *paths)]
         deadline = time.monotonic() + COLD_S
-        others = [answer for path in paths for answer in _until(other, path, row.title or "", deadline)]
+        others: list[Answer] = []
+        for path in paths:
+            others += _until(other, path, row.title or "", deadline)
     for reader, answers in ((account, own), (other, others)):
         for answer in answers:
             yield from _not_theirs(reader, answer, (account, other), own=True)
@@ -180,7 +182,8 @@ def forged_internal(context: Context) -> Iterator[Finding]:
     session = context.site.session_cookie
     cookie = f"{session}={context.member_visitor(0).cookies[session]}"
     texts = [path.read_text("utf-8", "replace") for path in context.own.layout.conf.rglob("*") if path.is_file()]
-    for name in sorted({name.title() for text in texts for name in _INTERNAL.findall(text)}):
+    names = chain.from_iterable(map(_INTERNAL.findall, texts))
+    for name in sorted({name.title() for name in names}):
         path = hits.new_path()
         hits.repeat(context, path, hits.TIMES, {name: cookie})
         yield from context.ask(
@@ -215,7 +218,7 @@ def personal_at_once(context: Context) -> Iterator[Finding]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(visit, range(AT_ONCE)))
     cookie = context.site.token_cookie
-    tokens = {token for reader, _ in found for token in reader.tokens}
+    tokens = set[str]().union(*(reader.tokens for reader, _ in found))
     for what, given in (("tokens", tokens), ("cookies", {reader.cookies.get(cookie) for reader, _ in found} - {None})):
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")

@@ -6,6 +6,7 @@ import contextlib
 import re
 import secrets
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from bench.verify import hits, wire
@@ -109,6 +110,7 @@ DISGUISES = (
 )
 # Headers by which one client gets an error or another response for a page.
 LONG = {f"X-Oversize-{number}": "a" * 900 for number in range(40)}
+METHOD_OVERRIDES = ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")
 PROVOKING: tuple[dict[str, str], ...] = (
     LONG,
     {"X-Oversize": "a" * 7000},
@@ -116,11 +118,7 @@ PROVOKING: tuple[dict[str, str], ...] = (
     {"Cookie": f"a={'a' * 9000}"},
     {"Referer": f"http://{FOREIGN}/{'a' * 9000}"},
     *({"X-Meta": f"a{odd}b"} for odd in ("\1", "\7", "\t", "\r", "\n", "\x7f", "\udcff")),
-    *(
-        {name: method}
-        for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override")
-        for method in ("POST", "DELETE")
-    ),
+    *({name: method} for name, method in product(METHOD_OVERRIDES, ("POST", "DELETE"))),
     {"X-Forwarded-Host": f"{FOREIGN}:1"},
     {"X-Forwarded-Port": "1"},
     {"X-Forwarded-Scheme": "http"},

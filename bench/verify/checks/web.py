@@ -87,9 +87,11 @@ def junk_queries(context: Context) -> Iterator[Finding]:
     yield from flood.bounded()
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
-    stayed = [
-        answer for url, before in zip(sample, first, strict=True) if hits.is_hit(answer := context.get(url), [before])
-    ]
+    stayed = []
+    for url, before in zip(sample, first, strict=True):
+        answer = context.get(url)
+        if hits.is_hit(answer, [before]):
+            stayed.append(answer)
     yield Figure("junk_queries_kept_of_50", len(stayed))
     if stayed:
         yield stayed[0].wrong(f"not cached, like {len(sample)} of {FLOOD} made-up query strings", f"{len(stayed)} are")
@@ -116,7 +118,8 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     path, known = flood.primed.popitem()
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
-    answers = [answer for answer in (context.get(path, host=each) for each in spelt) if answer.status == 200]
+    answers = [context.get(path, host=each) for each in spelt]
+    answers = [answer for answer in answers if answer.status == 200]
     rendered = [answer for answer in answers if hits.render_id(answer) not in known]
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
@@ -195,7 +198,9 @@ def public_pages(context: Context) -> Iterator[Finding]:
     for path in paths:
         # Each visitor has the site's cookies and an analytics cookie.
         visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
-        answers = [visitor.get(path) for visitor in visitors for _ in range(READS)]
+        answers: list[Answer] = []
+        for visitor in visitors:
+            answers += [visitor.get(path) for _ in range(READS)]
         # Hits of pages given to other visitors: one's own page is no use to others.
         found = [
             number for number, answer in enumerate(answers) if hits.is_hit(answer, answers[: number // READS * READS])

@@ -41,7 +41,9 @@ def answers(deployed: HostsContext) -> Iterator[Finding]:
     front = deployed.front
     count = TURNS * len(deployed.web)
     deployed.log.begin()
-    pages = {path: [front.get(path, front.bypass) for _ in range(count)] for path in front.site.main_paths}
+    pages = {}
+    for path in front.site.main_paths:
+        pages[path] = [front.get(path, front.bypass) for _ in range(count)]
     requests = deployed.log.requests()
     for path, got in pages.items():
         statuses = {answer.status for answer in got} - {200}
@@ -162,7 +164,8 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
 def _files(host: Host, root: str) -> dict[str, str]:
     """The SHA-256 of each static file on a host, by name; empty without the directory."""
     said = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
-    return {name: digest for digest, name in (line.split(maxsplit=1) for line in said.splitlines())}
+    pairs = [line.split(maxsplit=1) for line in said.splitlines()]
+    return {name: digest for digest, name in pairs}
 
 
 def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
