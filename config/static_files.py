@@ -19,7 +19,7 @@ SAME_S = 0.001
 
 
 class ChangedFiles(Compressor):
-    """Leaves files alone that are compressed already: compressing all files again takes each release seconds."""
+    """Skips compressed files: compressing all files again takes each release seconds."""
 
     def compress(self, path: str) -> list[str]:
         made, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime

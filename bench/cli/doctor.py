@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 from msgspec import structs
@@ -62,7 +63,8 @@ def main(args: argparse.Namespace) -> int:
     folder = options.project_folder(args)
     # A folder without a project is an error in one line; from here on the project's code runs, possibly slowly.
     description.read_description(folder or paths.KIT, args.config)
-    print(f"looking at {folder or paths.KIT}", file=sys.stderr, flush=True)
+    seen = folder or f"the demo site, because {Path.cwd()} has no manage.py"
+    print(f"looking at {seen}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     findings.require_ids(project)

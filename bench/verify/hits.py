@@ -234,7 +234,7 @@ def obstacle_here(context: Context, *answers: Answer) -> str | None:
     if why or context.strict or not any(layer.bodies for layer in context.layers):
         return why
     own = _own_headers(context, answer)
-    return f"it has {' and '.join(own)} of its own, and the layer stores only bodies" if own else None
+    return f"not all pages have its {' and '.join(own)}, and the layer stores only bodies" if own else None
 
 
 def _rendered_as(context: Context, answer: Answer) -> str | None:

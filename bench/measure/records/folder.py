@@ -323,7 +323,7 @@ class Folder:
             raw.rename(aside)
 
     def repair(self) -> None:
-        """Cut off a torn last line left by a kill, so that the next line stands alone."""
+        """Cut off a torn last line left by a kill, so that the next line begins a new one."""
         for path in map(self.directory.joinpath, LINES.values()):
             if path.exists():
                 _replace(path, b"".join(line + b"\n" for line in _lines(path)))

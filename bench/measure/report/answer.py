@@ -63,7 +63,7 @@ def name(row: CaseRow) -> str:
 
 
 def _headline(board: Ranking) -> str:
-    """The answer in at most 25 words."""
+    """The verdict in at most 25 words."""
     if board.best is None:
         reasons = [row.reason for row in board.cases if row.reason]
         # A case that was tried says more than the others, which a stop kept from their turn.

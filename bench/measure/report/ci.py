@@ -24,7 +24,7 @@ def written(form: str, runs: Sequence[Run], document: Document) -> str:
 
 
 def markdown(runs: Sequence[Run], document: Document) -> str:
-    """The answer, and a table of each run's commits, otherwise of its cases."""
+    """The verdict, and a table of each run's commits, otherwise of its cases."""
     lines = ["## benchapp", "", *document.answer, ""]
     for run in runs:
         compared = compare_refs(run)

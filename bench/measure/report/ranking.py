@@ -107,7 +107,7 @@ def places(run: Run) -> list[RankedCase]:
 
 
 def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Ranking:
-    """The board of a place, without its answer; `faults` were made on the same machine."""
+    """The board of a place, without its verdict in words; `faults` were made on the same machine."""
     by_load = {workload: _judged(place, workload) for workload in place.workloads}
     rows = {name: _row(place, where, by_load, faults) for where, name in place.names.items()}
     overall = GeometricMean([load.table for load in by_load.values()])

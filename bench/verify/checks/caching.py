@@ -275,7 +275,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
     if not hits.caches_pages(context):
         raise NotTried("it caches parts of pages, and no response shows the source of its parts")
     if own := [layer.name for layer in context.layers if layer.caches == hits.PAGES and not layer.services]:
-        raise NotTried(f"each web server has {' and '.join(own)} of its own, which responds first")
+        raise NotTried(f"each web server has its own {' and '.join(own)}, which responds first")
     hits.require_cacheable(context)
     with context.own.beside() as second:
         other = context.beside(second)

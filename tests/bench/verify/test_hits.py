@@ -90,7 +90,7 @@ def answer_at(path: str, **headers: str) -> Answer:
         (
             Expected(200, HTML, ""),
             {"Content_Language": "en", "X_Cache": "pass; page-headers"},
-            "it has Content-Language of its own, and the layer stores only bodies",
+            "not all pages have its Content-Language, and the layer stores only bodies",
         ),
         (Expected(200, HTML, ""), {"Content_Language": "en"}, None),
     ],
