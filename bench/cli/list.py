@@ -20,7 +20,7 @@ from bench.words import first_names, joined
 
 FOR_HISTORIC = "only if named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
-FOR_WRITES = "docs/hosts.md; what a write does holds for a site that says which pages it makes stale"
+FOR_WRITES = "docs/hosts.md; the effect of a write holds for a site that names the stale pages"
 KINDS = {
     "outer": ("outer", "in a server, following the headers of pages; any project"),
     "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),

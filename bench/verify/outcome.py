@@ -33,9 +33,7 @@ class Outcome:
     ok: Annotated[bool, means("False if a response was wrong.")]
     expected: Annotated[str | None, means("The right response; null unless a response was wrong.")] = None
     got: Annotated[str | None, means("The wrong response; null unless a response was wrong.")] = None
-    declared: Annotated[str | None, means("Why the stack or layer declares that it does not support it, or null.")] = (
-        None
-    )
+    declared: Annotated[str | None, means("The reason why the stack or layer declares no support, or null.")] = None
     group: Annotated[str, means("Group of the check: behaviour, caching, privacy, ...")] = "behaviour"
     figures: Annotated[
         dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")

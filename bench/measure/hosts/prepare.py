@@ -26,8 +26,8 @@ from bench.serve.production.inventory import DB, LOAD, Inventory
 from bench.serve.project.opened import UnderTest
 
 NOTES = (
-    "the hosts were measured as deployed; the processor, cores and memory of the machine are those of the "
-    "one that ran the command, which served nothing",
+    "the hosts were measured as deployed; processor, cores and memory are those of the machine that ran the "
+    "command; it served nothing",
     "not verified: the checks of `verify` were not made; pages were compared before, during and after each load",
 )
 AS_DEPLOYED = "deployed"

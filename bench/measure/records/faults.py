@@ -41,7 +41,7 @@ class FaultOutcome:
     ]
     reason: Annotated[str | None, means("Why it failed, is discarded or was skipped; null when it is ok.")] = None
     declared: Annotated[
-        str | None, means("Why stack, server or layer declare that it is not as expected; null when it is, or unsaid.")
+        str | None, means("The reason, declared by stack, server or layer, for an unexpected outcome; or null.")
     ] = None
     operator: Annotated[
         str | None, means("What the operator had to do: nothing, reload, restart with N requests refused, ...")
@@ -83,7 +83,7 @@ class FaultOutcome:
         float | None, means("From the first response of the new version to the last of the old; null without a deploy.")
     ] = None
     missing_static: Annotated[
-        int | None, means("Static files that pages name and that were not there, right after the page or at the end.")
+        int | None, means("Static files of pages that were missing, right after the page or at the end.")
     ] = None
     figures: Annotated[
         dict[str, float | None] | None, means("Figure of this fault only -> its value; the unit is in the name.")
@@ -93,7 +93,7 @@ class FaultOutcome:
         str | None,
         means("The first request without a right response, as a curl command for `up --port 8000`; or null."),
     ] = None
-    servers: Annotated[dict[str, str] | None, means("Server -> what was done to it, or what became of it.")] = None
+    servers: Annotated[dict[str, str] | None, means("Server -> the action on it, or its fate.")] = None
     other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None
     late_p99_ms: Annotated[float | None, means("How late 1 in 100 requests of the visitors left.")] = None
 

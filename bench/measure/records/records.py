@@ -120,7 +120,7 @@ class Plan:
     margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
     refs: Annotated[
         dict[str, str] | None,
-        means("Label of a commit of the project, which its stacks' names have -> its hash; empty: the tree as it is."),
+        means("Label of a commit of the project, as in its stacks' names -> its hash; empty: the working tree."),
     ] = None
     same_responses: Annotated[bool, means("True: a case fails if its pages differ from the first commit's.")] = False
     guards: Annotated[
@@ -184,11 +184,9 @@ class CaseRecord:
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
     notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")] = ()
-    python: Annotated[
-        str, means("Version of the Python that served it, which the stack's name has, too; empty: the instrument's.")
-    ] = ""
+    python: Annotated[str, means("Version of the serving Python, as in the stack's name; or empty.")] = ""
     needs_proxy: Annotated[
-        bool, means("Whether its server in front speaks no TLS, so that production needs a proxy before it.")
+        bool, means("Whether its server in front speaks no TLS, so that production needs a proxy.")
     ] = False
     caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
 

@@ -215,7 +215,7 @@ class Trial(TrialIdentity):
 
     status: Annotated[
         Literal["ok", "failed", "discarded"],
-        means("ok; failed: it has no figures; discarded: it has figures that a guard says not to trust."),
+        means("ok; failed: no figures; discarded: figures that a guard does not trust."),
     ]
     reason: Annotated[str | None, means("Why the trial failed or is discarded.")] = None
     figures: Annotated[TrialFigures | None, means("What the load tool measured; null of a failed trial.")] = None

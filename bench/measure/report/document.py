@@ -142,7 +142,7 @@ class CaseRow:
     cpu_seconds_per_1000_requests: Annotated[float | None, means("Mean of its workloads.")]
     database_connections_peak: Annotated[int | None, means("Largest of its workloads.")]
     slow_clients: Annotated[
-        int | None, means("Slow clients that stop it; 0: none of those tried did; null: not measured.")
+        int | None, means("Number of slow clients that stops the case; 0: no tried number does; null: not measured.")
     ]
     slow_clients_tried: Annotated[int | None, means("Most slow clients tried.")]
     deploy_lost: Annotated[float | None, means("Requests lost by a deploy, rounds' median.")]
@@ -179,7 +179,7 @@ class Ranking:
     rounds: Annotated[int, means("Most rounds of any case.")]
     workloads: Annotated[tuple[str, ...], means("Its workloads, in the order of the plan.")]
     cases: Annotated[tuple[CaseRow, ...], means("Its cases, best first.")]
-    answer: Annotated[tuple[str, ...], means("What to take, its cost, its safety and the next command.")]
+    answer: Annotated[tuple[str, ...], means("The recommendation, its cost, its safety and the next command.")]
 
 
 @dataclass(frozen=True)

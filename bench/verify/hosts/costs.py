@@ -42,12 +42,8 @@ class HostCosts:
     database_connections_peak: Annotated[
         int | None, means("Largest number of client connections to its PostgreSQL seen; only of the database's host.")
     ] = None
-    requests: Annotated[
-        int | None, means("Requests that the front passed to this web host, as its access log has them.")
-    ] = None
-    requests_share: Annotated[
-        float | None, means("Those as a share of the requests that it passed to all web hosts.")
-    ] = None
+    requests: Annotated[int | None, means("Requests that the front passed to this web host, by its access log.")] = None
+    requests_share: Annotated[float | None, means("The same as a share of the requests to all web hosts.")] = None
     not_sampled: Annotated[str | None, means("Why nothing is known of the host; null when it was sampled.")] = None
 
     @property

@@ -17,7 +17,7 @@ def test_of_another_project_no_layer_says_that_a_write_makes_pages_fresh():
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
     assert "a write of this project shows after cache_seconds: no layer knows which pages it makes stale" in words
-    assert "holds for a site that says which pages it makes stale" in words
+    assert "holds for a site that names the stale pages" in words
     assert not any("purge" in layer["about"] for layer in listing["layers"].values())
 
 

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandParser
 class Command(BaseCommand):
     """The instrument for the project of this manage.py, in another process, which imports no Django."""
 
-    help = "Look at this project, serve it by any stack, or verify it: what follows the command is for benchapp."
+    help = "Look at this project, serve it by any stack, or verify it. The words after the command are for benchapp."
     # The doctor says what is wrong.
     requires_system_checks: list[str] = []
 
