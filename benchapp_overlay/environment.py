@@ -69,7 +69,7 @@ class Env(environ.Env):
         """
         path = (base / self.text(name)).resolve() if self.text(name) else default
         if path and (path == path.parent or (path.exists() and not path.is_dir())):
-            raise _refused(name, self.text(name), "a directory of its own")
+            raise _refused(name, self.text(name), "a separate directory")
         return path
 
     def file(self, name: str, base: Path) -> Path | None:

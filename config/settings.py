@@ -25,7 +25,9 @@ env.ENVIRON = environment.with_credentials(env.ENVIRON)
 
 # How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
 BENCHAPP_SERVER = env.choice("BENCHAPP_SERVER", "none", "wsgi", "asgi")
+# Pages of errors show the code: for development only.
 DEBUG = env.flag("DEBUG")
+# Signs sessions and links that reset passwords. A server does not start without one.
 SECRET_KEY = env.text("SECRET_KEY")
 # Earlier keys, with spaces between: what they signed, such as sessions, stays valid while they are here.
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
@@ -35,11 +37,13 @@ if BENCHAPP_SERVER != "none":
 elif not SECRET_KEY:
     # A new key for each command and each start of `runserver`; `check --deploy` knows it by its prefix, and warns.
     SECRET_KEY = f"django-insecure-{get_random_secret_key()}"
+# The host names of the site, with commas between; by default those of this machine.
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+# Other origins whose forms are accepted, with commas between: https://shop.example.org.
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
 BENCHAPP_BEHIND_PROXY = env.flag("BENCHAPP_BEHIND_PROXY")
-# Networks of balancers and CDNs: X-Forwarded-For, and if no reverse proxy is ours X-Forwarded-Proto, is believed.
+# Networks of load balancers and CDNs: X-Forwarded-For, and if no reverse proxy is ours X-Forwarded-Proto, is believed.
 BENCHAPP_TRUSTED_PROXIES = env.networks("BENCHAPP_TRUSTED_PROXIES")
 # Another reverse proxy, in front of the whole chain, sends FrontAddress and FrontProto instead: trust those.
 BENCHAPP_FRONT = env.flag("BENCHAPP_FRONT")
@@ -51,10 +55,11 @@ BENCHAPP_HSTS_SECONDS = env.whole_number("BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600
 CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
 CACHING_LAYERS = env.caching_layers(BASE_DIR)
-# Django's own caches: the cache tags in templates, `cache_page` on the public views, and the two middleware of the
-# per-site cache. A write invalidates none of them. https://docs.djangoproject.com/en/5.2/topics/cache/
+# Django's cache tags in templates, which no write invalidates. https://docs.djangoproject.com/en/5.2/topics/cache/
 CACHING_FRAGMENTS = env.flag("CACHING_FRAGMENTS")
+# Django's `cache_page` on the public views, which no write invalidates.
 CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
+# The two middleware of Django's per-site cache, which no write invalidates.
 CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors use, if not the scheme's default: no page with addresses of another port is stored.
 CACHING_PORT = env.text("BENCHAPP_PORT")
@@ -76,8 +81,9 @@ BENCHAPP_CONN_MAX_AGE = env.whole_number(
 BENCHAPP_DATABASE_TIMEOUT = env.whole_number("BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # A line a request to standard error, if no web server writes an access log.
 BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
-# Its form, combined or json; and whether of a client's address only the network is logged (masked).
+# The form of that line: combined or json.
 BENCHAPP_LOG_FORMAT = env.choice("BENCHAPP_LOG_FORMAT", "combined", "json")
+# The client in that line: full is the address, masked only its network.
 BENCHAPP_LOG_ADDRESSES = env.choice("BENCHAPP_LOG_ADDRESSES", "full", "masked")
 # Requests have ids, which logs and responses show.
 BENCHAPP_REQUEST_IDS = env.flag("BENCHAPP_REQUEST_IDS")
@@ -205,6 +211,7 @@ SQLITE_OPTIONS = {
     "timeout": 20 if BENCHAPP_SERVER == "none" else min(BENCHAPP_DATABASE_TIMEOUT, 20),  # s, for another writer
 }
 
+# The database as a URL, of SQLite or PostgreSQL: postgresql://USER:PASSWORD@HOST/NAME.
 database = env.database("DATABASE_URL", f"sqlite:///{VAR_DIR}/data/benchapp.sqlite3", BASE_DIR)
 options = database.setdefault("OPTIONS", {})
 if database["ENGINE"].endswith("sqlite3"):
@@ -226,6 +233,7 @@ CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 # One memcached or Redis may serve several sites.
 site = caches.site_of(DATABASES, ROOT_URLCONF, BASE_DIR)
 pages_cache = caches.stock_cache if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE else caches.cache
+# The cache of the layers inside Django as a URL, such as redis://HOST:PORT; by default the memory of each process.
 CACHES = {
     "default": pages_cache(env, "CACHE_URL", site, "pages", CACHING_SECONDS),
     # The alias that Django's {% cache %} tag looks for by itself.
@@ -238,6 +246,7 @@ if CACHING_FRAGMENTS:
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# The folder that collectstatic fills.
 STATIC_ROOT = env.directory("BENCHAPP_STATIC_ROOT", BASE_DIR, VAR_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

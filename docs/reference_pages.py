@@ -6,6 +6,7 @@ conf.py calls `write_all` before each build. The folder is not committed.
 from __future__ import annotations
 
 import argparse
+import ast
 import inspect
 import os
 import re
@@ -327,19 +328,21 @@ def _values() -> str:
     return "\n\n".join(parts)
 
 
+# A method of `env` names the kind of a variable; `caches` has two functions for one kind.
+VARIABLE = re.compile(r"env\.(\w+)\('([A-Z_]+)'|_(cache)\(env, '([A-Z_]+)'")
+
+
 def _environment() -> str:
     """The variables that the kit's own site reads, with the comments of config/settings.py."""
-    lines = (paths.DEPLOY.parent / "config" / "settings.py").read_text("utf-8").splitlines()
-    rows, comment = [], ""
-    for line in lines:
-        if line.startswith("# ---"):
-            comment = ""
-        elif line.startswith("# "):
-            comment = f"{comment} {line[2:]}".strip()
-        elif found := re.search(r'env\.(\w+)\(\s*"([A-Z_]+)"', line):
-            rows.append((f"`{found[2]}`", found[1].replace("_", " "), _sentence(comment)))
-        if not line.startswith("#"):
-            comment = ""
+    source = (paths.DEPLOY.parent / "config" / "settings.py").read_text("utf-8")
+    lines = source.splitlines()
+    rows = []
+    for statement in ast.parse(source).body:
+        found = VARIABLE.search(ast.unparse(statement))
+        meaning = _sentence(_comment_above(lines, statement.lineno))
+        if found and meaning:
+            kind, name = filter(None, found.groups())
+            rows.append((f"`{name}`", kind.replace("_", " "), meaning))
     return "\n\n".join(
         [
             "# Environment variables",
@@ -347,6 +350,16 @@ def _environment() -> str:
             _table(("variable", "kind", "meaning"), rows),
         ]
     )
+
+
+def _comment_above(lines: Sequence[str], number: int) -> str:
+    """The comment that ends right above a line."""
+    words: list[str] = []
+    for line in reversed(lines[: number - 1]):
+        if not line.startswith("# ") or line.startswith("# ---"):
+            break
+        words.insert(0, line[2:])
+    return " ".join(words)
 
 
 # --- Markdown ------------------------------------------------------------------------------------

@@ -91,3 +91,11 @@ def test_the_page_on_production_names_each_file_of_a_host():
     # `benchapp-deploy`, `-rollback`: a second name leaves the first word out.
     named = {name.removeprefix("benchapp").rstrip("/") for name in re.findall("`([^`]+)`", table)}
     assert [name for name in sorted(files - of_servers) if name.removeprefix("benchapp") not in named] == []
+
+
+def test_each_variable_of_the_site_has_a_meaning(site):
+    source = (paths.KIT / "config" / "settings.py").read_text("utf-8")
+    names = set(re.findall(r'env(?:\.\w+\(|,)\s*"([A-Z_]+)"', source))
+    assert names > {"DATABASE_URL", "CACHE_URL"}
+    shown = (site / "reference" / "environment.html").read_text("utf-8")
+    assert [name for name in sorted(names) if f">{name}<" not in shown] == []
