@@ -195,6 +195,23 @@ def test_a_refused_release_leaves_the_servers_of_before(host):
     assert ask(host, "/authors/")[0] == 200
 
 
+def test_a_change_of_the_stack_that_is_taken_back_leaves_nothing(host):
+    """A release is refused on another stack, and the stack of before is installed again: no visitor notices."""
+    views = host.root / SOURCE[1:] / "benchapp/views.py"
+    right = views.read_text()
+    views.write_text(f"{right}\nimport nosuch\n")
+    commit(host, "broken again")
+    with visited(host, "--pairs", "2") as noticed:
+        render(host, "nginx-gunicorn", "none")
+        assert host.try_run(INSTALL).returncode == 1
+        views.write_text(right)
+        commit(host, "repaired again")
+        render(host, "granian", "varnish")
+        assert host.run(INSTALL).endswith(" serves\n")
+    assert noticed["failed"] == []
+    nothing_else_is_there(host)
+
+
 def test_another_stack_needs_the_repository(host):
     render(host, "nginx-gunicorn", "none")
     done = host.try_run("sh /srv/rendered/benchapp-install")
