@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial, total
-from bench.measure.stats import Runs, Table
+from bench.measure.stats import Table
 from bench.measure.stats.table import Ratio
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 from bench.verify.outcome import Outcome
@@ -116,7 +116,7 @@ class Figures:
             drop = {_key(trials[0], _level(at)) for at, trials in ((left, found.trials), (right, other.trials))}
             rest = {key: rounds for key, rounds in beside.items() if key not in drop}
             return Table({**rest, ("left",): one, ("right",): two}).ratio(("left",), ("right",)), ""
-        return Runs(Table({"it": two}), Table({"it": one}), "it").ratio("B", "A"), ""
+        return (Table({"left": one}).alone("left") - Table({"right": two}).alone("right")).ratio(), ""
 
     def median(self, place: Place, metric: str) -> float | None:
         """The median of the rounds; None where it was not measured."""
