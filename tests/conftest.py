@@ -43,6 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     items[:] = order.longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> order.ByHost | None:
+    """Distribute by files and releases where `--dist loadfile` is asked for."""
+    return order.ByHost(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector thousands of tests, which live until the end."""
     gc.collect()

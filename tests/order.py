@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 
 def longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.Item]:
@@ -26,6 +28,15 @@ def longest_first(items: Sequence[pytest.Item], processes: int) -> list[pytest.I
         list(itertools.chain(*units[number::processes], *modules[number::processes])) for number in range(processes)
     ]
     return list(_filled(parts, others, len(items)))
+
+
+class ByHost(LoadFileScheduling):
+    """Gives the tests of a file that share the hosts of one release of Debian to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        release = re.search(r"debian\d+", test)
+        return f"{file} {release[0]}" if release else file
 
 
 def _module(item: pytest.Item) -> str:

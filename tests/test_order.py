@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -46,22 +47,32 @@ def test_one_process_takes_them_as_they_are():
 TESTS = """
 import os, pathlib, pytest
 
+pytestmark = pytest.mark.hosts
+
 
 @pytest.mark.parametrize("number", range(6))
-def test_it(number):
-    with pathlib.Path(__file__).with_suffix(".by").open("a") as by:
+@pytest.mark.parametrize("release", ["debian12", "debian13"])
+def test_it(release, number):
+    with pathlib.Path(__file__).with_name(f"{release}{pathlib.Path(__file__).stem}").open("a") as by:
         print(os.environ["PYTEST_XDIST_WORKER"], file=by)
 """
 
 
-def test_the_tests_of_a_file_share_their_hosts(tmp_path):
+def test_the_tests_of_a_file_and_a_release_share_their_hosts(tmp_path):
     """As `make test-hosts` distributes them."""
     (words,) = re.findall(r"(?m)pytest -m hosts (-n .*) \$\(ARGS\)$", (paths.KIT / "Makefile").read_text())
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_xdist_make_scheduler\n")
     for name in ("test_one.py", "test_two.py"):
         (tmp_path / name).write_text(TESTS)
-    argv = [sys.executable, "-m", "pytest", "-p", "no:django", "-p", "no:cacheprovider", *words.split(), "."]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+    options = ["-p", "no:django", "-p", "no:cacheprovider", "-W", "ignore"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *words.split(), "."],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(paths.KIT), "DJANGO_SETTINGS_MODULE": "config.settings"},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout
-    for path in (tmp_path / "test_one.by", tmp_path / "test_two.by"):
-        processes = path.read_text().split()
-        assert (len(processes), len(set(processes))) == (6, 1)
+    written = [path.read_text().split() for path in tmp_path.glob("debian*")]
+    assert [(len(processes), len(set(processes))) for processes in written] == [(6, 1)] * 4
+    assert len({process for processes in written for process in processes}) == 3

@@ -15,6 +15,7 @@ import pytest
 
 from bench import programs
 from tests.deploy import roots
+from tests.waiting import until
 
 BOOT_S = 300
 # The longest installs packages and compiles.
@@ -161,7 +162,8 @@ def _overlay(folder: Path, files: Path, root: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            subprocess.run(["umount", "--recursive", root], check=True)
+            # A process of before, such as git's own tidying up, may be at work there for a moment.
+            until(lambda: subprocess.run(["umount", "--recursive", root]).returncode == 0, f"{root} unmounted")
     finally:
         subprocess.run(["umount", memory], check=True)
         shutil.rmtree(folder)
