@@ -64,6 +64,7 @@ def test_a_case_has_the_number_and_says_why():
     )
     assert found.settings["processes"] == 3
     assert any(note.startswith("processes=auto: 3, by the processors of size silver") for note in found.notes)
+    assert not any("1 processors" in note for note in found.notes)
 
 
 def test_a_server_of_one_process_keeps_it():
