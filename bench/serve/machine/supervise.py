@@ -29,7 +29,7 @@ BROKEN_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
 # What a program wrote within so many seconds of its end belongs to it.
-LAST_WORDS_S = 2
+LAST_WORDS_S = 10
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
 MAX_SOCKET_FOLDER = 80
 # Django's error for settings with which an application does not start.

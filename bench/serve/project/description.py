@@ -32,6 +32,11 @@ NOT_OWN = {"node_modules", "site-packages", ".git", *environments.FOLDERS}
 MAX_SETTINGS = 4
 # Settings for production, by a word in their module's name.
 PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy(ment)?)(?![a-z])")
+# The default of a variable, as a wsgi.py has it for its settings. A variable that it sets in any case may tell the
+# settings of servers from those of commands.
+DEFAULT_VARIABLE = re.compile(r"""^(?:os\.)?environ\.setdefault\(\s*["'](\w+)["']\s*,\s*["']([^"'\\]*)["']""", re.M)
+# Names of variables with a secret.
+SECRET = re.compile("SECRET|KEY|PASS|TOKEN|DSN")
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
@@ -316,9 +321,10 @@ class Project(msgspec.Struct, frozen=True):
     folder    the folder of manage.py
     settings  the settings module
     python    the interpreter with the project's packages
-    env       the variables of `env_file`, those that manage.py reads from a file, and `found`
+    env       the variables of `env_file`, those that manage.py reads from a file, defaults of wsgi.py, and `found`
     described the file of the description; paths there are relative to the file's folder
-    found     variables that manage.py sets: the class of the settings, and folders of modules, relative to `folder`
+    found     variables that manage.py sets: the class of the settings, and folders of modules, relative to `folder`;
+              and defaults of wsgi.py, except secrets
     """
 
     folder: Path
@@ -377,7 +383,12 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     found = {name: set_there.pop(name) for name in FOUND if name in set_there}
     if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
         found["PYTHONPATH"] = below
-    return Project(folder, words, settings, python, {**set_there, **found, **env}, described, found)
+    roots = [folder, *(folder / name for name in found.get("PYTHONPATH", "").split(":") if name)]
+    defaults = _wsgi_defaults(roots, settings, words)
+    for name in defaults.keys() - {*env, *set_there, *found}:
+        if not SECRET.search(name):
+            found[name] = defaults[name]
+    return Project(folder, words, settings, python, {**defaults, **set_there, **found, **env}, described, found)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
@@ -401,6 +412,22 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
             remedy = environments.remedy(folder, python)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
     return {name: value for name, value in found.items() if value}
+
+
+def _wsgi_defaults(roots: list[Path], settings: str, words: Description) -> dict[str, str]:
+    """The defaults of variables in wsgi.py, or else asgi.py, without that of the settings module.
+
+    The site has them when it is served, so that its commands and the inspection need them, too.
+    """
+    modules = [application.partition(":")[0] for application in (words.wsgi, words.asgi) if application]
+    around = settings.split(".")
+    for length in range(len(around), -1, -1):
+        modules += [".".join([*around[:length], kind]) for kind in ("wsgi", "asgi")]
+    files = [root / f"{module.replace('.', '/')}.py" for module in modules for root in roots]
+    file = next((file for file in files if os.access(file, os.R_OK)), None)
+    found = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace"))) if file else {}
+    found.pop("DJANGO_SETTINGS_MODULE", None)
+    return found
 
 
 def _projects_below(folder: Path) -> list[Path]:

@@ -304,6 +304,27 @@ def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_pr
     assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
+STAGE = """
+import os
+DEBUG = os.environ.get("STAGE", "development") == "development"
+"""
+
+
+@pytest.mark.parametrize(("said", "debug"), [("", False), ('env_file = "site.env"\n', True)])
+def test_settings_are_read_with_the_defaults_of_wsgi(new_project, said, debug):
+    folder = new_project(STAGE, f"[tool.benchapp]\n{said}")
+    (folder / "site.env").write_text("STAGE=development\n")
+    with (folder / "shop" / "wsgi.py").open("a") as file:
+        file.write('os.environ.setdefault("SHOP_TOKEN", "of-the-code")\nos.environ["SERVER"] = "wsgi"\n')
+        file.write("# os.environ.setdefault('NOT', 'set')\nos.environ.setdefault('STAGE', 'production')\n")
+    project = description.read(folder)
+    assert inspection.inspect(project).debug == debug
+    assert project.env.items() >= {"SHOP_TOKEN": "of-the-code"}.items()
+    assert not {"NOT", "SERVER"} & project.env.keys()
+    # A release has them, too, except a secret.
+    assert project.found == ({} if debug else {"STAGE": "production"})
+
+
 def test_urls_may_name_a_static_file_that_is_not_collected_yet(new_project):
     folder = new_project(HASHED)
     with (folder / "shop" / "urls.py").open("a") as urls:
