@@ -25,7 +25,7 @@ LACKS = re.compile(r"\b(FileNotFound|Permission|URL|Timeout|gai|Connection\w*)[e
 # Libraries that read variables of the environment report a missing one in different words, and so do settings.
 LACKS_VARIABLE = re.compile(
     r"UndefinedValueError|ImproperlyConfigured.*(environment|must not be empty|variable)"
-    r"|[Vv]ariable \S+ is (not|missing|required)"
+    r"|[Vv]ariable \S+ is (not|missing|required)|[Ee]nvironment variable"
 )
 WRITE_VARIABLE = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
 # By what cannot be imported.

@@ -403,6 +403,10 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
             "import os\nif not os.getenv('SHOP_DB', ''):\n    raise ValueError('SHOP_DB, please')",
             "; write SHOP_DB into a file, and name it: env_file",
         ),
+        (
+            "raise LookupError('Environment variable `SHOP_KEY` must be supplied')",
+            "; write the variable into a file, and name it: env_file",
+        ),
         ("open('/run/secrets/none')", "; give it that while it is measured, or have the settings do without, by a "),
         (
             "raise ValueError('cannot') from FileNotFoundError('logs')",
