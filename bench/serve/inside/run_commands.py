@@ -3,20 +3,22 @@
 Django takes most of the time that a short command needs. Here each command begins with Django imported, and with
 nothing else: settings, environment and process are the command's own, as if a shell had started it.
 
-Standard input is a Unix socket. Each message is a byte with four files: the question (JSON: `argv`, `cwd` and `env`,
-variables beside the process's own), standard output, standard error, and a pipe that gets two lines: the process, and
-its end (os.waitpid). The process ends when the socket is closed. Needs Python 3.9 or newer and Django.
+Each line of standard input is a command in JSON: `argv`, `cwd`, `env` (variables beside the process's own) and
+`timeout_s` (or null). Each line of standard output is its end: `status` (os.waitpid; null if the command was killed
+after the timeout), `output` and `error`. The process ends with its input. Needs Python 3.9 or newer and Django.
 """
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
 import os
 import runpy
+import select
 import signal
-import socket
 import sys
+import tempfile
 from pathlib import Path
 
 # What every command imports, and what needs no settings to be imported.
@@ -38,59 +40,49 @@ MODULES = (
 
 
 def main():
-    """Serve one question after another; returns in the process of a command, which ends as Python ends."""
+    """Run one command after another; returns in the process of a command, which ends as Python ends."""
     # A Ctrl-C is for the commands: what has started this process ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, _reap)
+    commands, ends = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    # No module writes among the lines.
+    os.dup2(2, 1)
     # Where this file is: a command must not find its modules.
     del sys.path[0]
     for name in MODULES:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     gc.freeze()
-    with socket.socket(fileno=0) as questions:
-        while True:
-            received, files, _, _ = socket.recv_fds(questions, 1, 4)
-            if not received:
+    written = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
+    for line in commands:
+        asked = json.loads(line)
+        with written() as output, written() as error:
+            process = os.fork()
+            if process == 0:
+                _become(asked, output, error)
                 return
-            if os.fork() == 0:
-                break
-            for file in files:
-                os.close(file)
-        questions.detach()
-    _supervise(*files)
+            status = _status(process, asked["timeout_s"])
+            output.seek(0)
+            error.seek(0)
+            end = {"status": status, "output": output.read(), "error": error.read()}
+        print(json.dumps(end), file=ends, flush=True)
 
 
-def _reap(*_):
-    """Collect the processes that have ended."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _supervise(question, output, error, ended):
-    """Run the command in a child, and report its end; returns in the child only."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    process = os.fork()
-    if process == 0:
-        os.close(ended)
-        _become(question, output, error)
-        return
-    os.write(ended, b"%d\n" % process)
+def _status(process, timeout_s):
+    ended = os.pidfd_open(process)
+    in_time = select.select([ended], [], [], timeout_s)[0]
+    os.close(ended)
+    if not in_time:
+        os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
-    os.write(ended, b"%d\n" % status)
-    os._exit(0)
+    return status if in_time else None
 
 
-def _become(question, output, error):
+def _become(asked, output, error):
     """Make this process like one that a shell would have started, except for the loaded modules."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for file, standard in ((nothing, 0), (output, 1), (error, 2)):
+    for file, standard in ((nothing, 0), (output.fileno(), 1), (error.fileno(), 2)):
         os.dup2(file, standard)
-        os.close(file)
-    with os.fdopen(question) as opened:
-        asked = json.load(opened)
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
     sys.argv = asked["argv"]

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import json
 import os
 import re
-import select
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +17,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from bench import paths
 
@@ -144,67 +139,56 @@ def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
 
 
 class _Warm:
-    """A process that waits for commands, and ends when this one closes its socket or ends."""
+    """A process that runs one command after another, and ends when this one closes its input or ends."""
 
     def __init__(self, interpreter: Interpreter, env: Mapping[str, str]):
         self._lock = threading.Lock()
-        with contextlib.ExitStack() as opened:
-            self._questions, its = map(opened.enter_context, socket.socketpair())
-            self._process = subprocess.Popen(
-                [*interpreter.prefix, str(interpreter.python), str(INSIDE / "run_commands.py")],
-                env=_at_start(env),
-                cwd="/",
-                stdin=its.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            opened.pop_all()
-            its.close()
+        self._process = subprocess.Popen(
+            [*interpreter.prefix, str(interpreter.python), str(INSIDE / "run_commands.py")],
+            env=_at_start(env),
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
     def ended(self) -> bool:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        self._questions.close()
-        self._process.wait()
+        """Close the pipes, and wait for the end."""
+        # There may be a command in the pipe that a process that has ended did not read.
+        with contextlib.suppress(BrokenPipeError), self._process:
+            pass
 
     def run(
         self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
     ) -> subprocess.CompletedProcess[str] | None:
-        """The command's outcome; None if the process ended before the command began."""
+        """The command's outcome; None if the process has ended. One thread waits for the command of another."""
         argv = [str(manage_py), *words]
-        with contextlib.ExitStack() as stack:
-            opened = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
-            files = [stack.enter_context(opened()) for _ in range(3)]
-            question, output, error = files
-            json.dump({"argv": argv, "cwd": str(manage_py.parent), "env": dict(env)}, question)
-            question.seek(0)
-            status = self._status(files, argv, timeout_s)
-            if status is None:
-                return None
-            for file in (output, error):
-                file.seek(0)
-            return subprocess.CompletedProcess(argv, status, output.read(), error.read())
+        asked = {"argv": argv, "cwd": str(manage_py.parent), "env": dict(env), "timeout_s": timeout_s}
+        try:
+            with self._lock:
+                line = self._exchange(json.dumps(asked))
+        except OSError:
+            return None
+        if not line:
+            return None
+        end = json.loads(line)
+        if end["status"] is None:
+            raise subprocess.TimeoutExpired(argv, timeout_s or 0)
+        status = os.waitstatus_to_exitcode(end["status"])
+        return subprocess.CompletedProcess(argv, status, end["output"], end["error"])
 
-    def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int | None:
-        """Run the command in these files; return the exit status as in subprocess, or None."""
-        ended, its = os.pipe()
-        with os.fdopen(ended) as answer:
-            try:
-                with self._lock:
-                    socket.send_fds(self._questions, [b"."], [*(file.fileno() for file in files), its])
-            except OSError:
-                return None
-            finally:
-                os.close(its)
-            process = answer.readline()
-            if not process:
-                return None
-            if not select.select([answer], [], [], timeout_s)[0]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(process), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(argv, timeout_s or 0)
-            return os.waitstatus_to_exitcode(int(answer.readline() or -signal.SIGKILL))
+    def _exchange(self, line: str) -> str:
+        try:
+            print(line, file=self._process.stdin, flush=True)
+            return self._process.stdout.readline() if self._process.stdout else ""
+        except BaseException:
+            # Interrupted: the end of this command must not be taken for that of the next.
+            self._process.kill()
+            raise
 
 
 def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:

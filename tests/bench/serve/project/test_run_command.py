@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_a_command_without_end_is_ended(interpreter, manage_py):
     until(lambda: not psutil.pid_exists(process), "the end of the command")
 
 
-def test_commands_run_at_once_and_each_has_its_own_answer(prefixed):
+def test_commands_of_several_threads_have_each_its_own_output(prefixed):
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda number: run_command.run(prefixed, ["says", str(number)], {}).stdout, range(8))
         assert [json.loads(said.splitlines()[0])[0][2] for said in done] == list(map(str, range(8)))
@@ -108,6 +109,31 @@ def test_without_the_warm_process_a_command_runs_alone(manage_py):
     first.kill()
     assert run_command.run(interpreter, ["says"], {}).returncode == 0
     assert warm_process(interpreter) != first
+
+
+def test_after_an_interrupted_command_the_next_has_its_own_output(manage_py):
+    interpreter = Interpreter(("env", "INTERRUPTED=1"), Path(sys.executable), manage_py)
+    begun = manage_py.parent / "begun"
+    begun.unlink(missing_ok=True)
+    run_command.warm_up(interpreter, {})
+
+    def interrupt() -> int:
+        until(lambda: begun.exists() and begun.read_text(), "the command")
+        os.kill(os.getpid(), signal.SIGINT)
+        return int(begun.read_text())
+
+    with ThreadPoolExecutor(1) as pool:
+        process = pool.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run_command.run(interpreter, ["slow"], {})
+        os.kill(process.result(), signal.SIGKILL)
+    assert json.loads(run_command.run(interpreter, ["says"], {}).stdout.splitlines()[0])[0][1:] == ["says"]
+
+
+def test_a_command_may_have_and_write_more_than_a_pipe_holds(interpreter):
+    long = "x" * 100_000
+    said = run_command.run(interpreter, ["says", long], {}).stdout
+    assert json.loads(said.splitlines()[0])[0][2] == long
 
 
 def warm_process(interpreter: Interpreter) -> psutil.Process:
