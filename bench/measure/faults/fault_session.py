@@ -169,7 +169,7 @@ def with_verdict(
         request=_as_curl(scene.running.url, found.asked) if found.asked else None,
     )
     if why := judge.discarded(outcome, found.failed_before, bounds):
-        return replace(outcome, status="discarded", reason=why)
+        return replace(outcome, status="discarded", reason=why, declared=None)
     wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
     if wrong and not outcome.declared:
         return replace(outcome, status="failed", reason="; ".join(wrong))

@@ -162,6 +162,9 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch
 def test_a_busy_machine_discards_unless_it_is_asked_not_to(made, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
     assert (made(struck).status, made(struck, bounds={}).status) == ("discarded", "ok")
+    # The reason is the machine, not what the server declares.
+    discarded = made(struck, replace(BEFORE, declared="it refuses"))
+    assert discarded.declared is None and "other processes" in discarded.reason
 
 
 def test_static_files_that_are_missing_now_or_were_for_a_while_count(made, monkeypatch):
