@@ -39,7 +39,7 @@ MIGRATIONS = "django_migrations"
 # `migrate` and extensions fill these tables themselves.
 FILLED_BEFORE = {MIGRATIONS, "django_content_type", "auth_permission", "django_site", "spatial_ref_sys"}
 BEGIN = "BEGIN; SET LOCAL client_min_messages = error; SET LOCAL statement_timeout = 0;"
-# All tables go, those of later migrations among them, which the backup does not know.
+# All tables are dropped, those of later migrations too, which the backup does not have.
 DROP_TABLES = """
 DO $$
 DECLARE
@@ -57,7 +57,7 @@ BEGIN
 END $$;
 """
 PG_RESTORE = ["pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"]
-# Entries of `pg_restore --list`: extensions stay as they are, for they may belong to the administrator.
+# Entries of `pg_restore --list`: extensions stay unchanged, because the administrator may own them.
 EXTENSION = re.compile(r"(?m)^\d+; \d+ \d+ EXTENSION - (.*\S)")
 OF_EXTENSION = re.compile(r"(?m)^\d+; \d+ \d+ (EXTENSION|COMMENT - EXTENSION) .*$")
 
@@ -68,10 +68,10 @@ class Failed(Exception):
 
 def main():
     arguments = parser().parse_args()
-    # A unit that is stopped removes what it has begun.
+    # A stopped unit removes its unfinished files.
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, lambda *_: sys.exit(f"{arguments.command}: stopped"))
-    # The project's folder in the place of this file's, as for manage.py.
+    # The project's folder replaces this file's, as for manage.py.
     sys.path[0] = os.getcwd()
     # Django warns of queries before applications are loaded; none are needed here.
     warnings.simplefilter("ignore")
@@ -213,7 +213,7 @@ def connected(database, program, *options):
     # Django makes both for psql; the password is in the environment.
     words, env = database.client.settings_to_cmd_args_env(database.settings_dict, ["--no-password", *options])
     env = {**os.environ, **(env or {})}
-    # What is restored belongs to the role that the project assumes.
+    # The role that the project assumes owns restored objects.
     if role := database.settings_dict["OPTIONS"].get("assume_role"):
         env["PGOPTIONS"] = f"-c role={role}"
     return [program, *words[1:]], env
@@ -328,7 +328,7 @@ def put_back_postgresql(database, file):
                 argv, env=env, stdin=written.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
             )
         said.seek(0)
-        # A signal ends it when psql reads no more.
+        # A signal ends pg_restore when psql stops reading.
         if written.returncode > 0:
             raise Failed(reason("pg_restore", said.read()))
     if done.returncode != 0:
