@@ -1,4 +1,4 @@
-"""The site's system checks of its databases."""
+"""The site's system checks of the page index."""
 
 from __future__ import annotations
 
@@ -21,4 +21,18 @@ def check_triggers(databases: Sequence[str] | None = None, **options: Any) -> li
             message = f"Database '{alias}' has no trigger {missing[0]}: new rows are not counted."
             hint = "Run ./manage.py migrate, which creates all triggers and counts the rows."
             found.append(Warning(message, hint=hint, id="benchapp.W001"))
+    return found
+
+
+@register(Tags.models)
+def check_counts(**options: Any) -> list[CheckMessage]:
+    """A warning for each count of children that no trigger maintains."""
+    hint = (
+        "Remove the field, or let `children` name the reverse side of a foreign key between two models of this"
+        " application whose keys are whole numbers."
+    )
+    found = []
+    for field in page_index.uncounted():
+        message = f"Nothing counts the rows behind '{field.children}'."
+        found.append(Warning(message, hint=hint, obj=field, id="benchapp.W002"))
     return found

@@ -93,6 +93,19 @@ def _counts(child: Any, parents: list[Any]) -> list[Count]:
     return found
 
 
+def uncounted(apps: Any = site_apps) -> list[ChildCount]:
+    """The counts that no trigger maintains."""
+    counted = set()
+    for rows in lists(apps):
+        counted.update((count.parent, count.count) for count in rows.counts)
+    found = []
+    for model in apps.get_models():
+        for field in model._meta.local_fields:
+            if isinstance(field, ChildCount) and (model._meta.db_table, field.column) not in counted:
+                found.append(field)
+    return found
+
+
 # --- Reading ------------------------------------------------------------------------------------
 
 BLOCKS = (
