@@ -64,7 +64,8 @@ class List(NamedTuple):
     @property
     def quoted(self) -> dict[str, Any]:
         """The names, quoted for SQL, and the sizes of blocks."""
-        return {"list": self.table, "table": f'"{self.table}"', "key": f'"{self.key}"', "small": SMALL, "large": LARGE}
+        text = self.table.replace("'", "''")
+        return {"list": text, "table": f'"{self.table}"', "key": f'"{self.key}"', "small": SMALL, "large": LARGE}
 
 
 def lists(apps: Any = site_apps) -> list[List]:

@@ -5,6 +5,7 @@ Their names begin with `pageindex_`. All SQL is made from the lists that `bencha
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -12,6 +13,7 @@ from django.db import transaction
 if TYPE_CHECKING:
     from benchapp.page_index import List
 
+MAX_NAME = 63  # bytes; https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS
 # Triggers of version 0.1, which had other names.
 FORMER = (
     "benchapp_author_insert",
@@ -182,7 +184,12 @@ def _postgresql(rows: List) -> dict[str, str]:
 
 
 def _name(rows: List, what: str) -> str:
-    return f"pageindex_{rows.table}_{what}"
+    name = f"pageindex_{rows.table}_{what}"
+    if len(name.encode()) <= MAX_NAME:
+        return name
+    # PostgreSQL would cut off the end, which tells the triggers of a table apart.
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name.encode()[: MAX_NAME - len(digest)].decode(errors="ignore") + digest
 
 
 def _quoted(name: str) -> str:

@@ -115,6 +115,11 @@ OTHER_TYPES = {
 }
 
 
+def odd(name: str) -> str:
+    """A name of a table or a column with a quotation mark, as long as a name may be."""
+    return f"the editor's {name} ".ljust(63, "-")
+
+
 def changes(text: str) -> dict[str, Change]:
     """All changes by their names, such as `Post.title removed`.
 
@@ -129,7 +134,7 @@ def changes(text: str) -> dict[str, Change]:
     for model in MODELS:
         found[f"{model} with replies"] = lambda s, m=model: s.add(m, replies).add(m, parent)
         found[f"{model} with a field"] = lambda s, m=model: s.add(m, field)
-        found[f"{model} in another table"] = lambda s, m=model: s.add_meta(m, f'db_table = "other_{m.lower()}"')
+        found[f"{model} in another table"] = lambda s, m=model: s.add_meta(m, f'db_table = "{odd(m)}"')
         found[f"{model} without indexes"] = lambda s, m=model: s.without_indexes(m)
         found[f"{model} with another key column"] = lambda s, m=model: s.add(m, key)
         for name, statement in source.fields(model).items():
@@ -141,7 +146,7 @@ def _changes_of_field(model: str, name: str, statement: ast.Assign) -> dict[str,
     found = {
         "removed": lambda s: _removed(s, model, name),
         "renamed": lambda s: s.rename(model, name),
-        "in another column": lambda s: s.add_option(model, name, f'db_column="other_{name}"'),
+        "in another column": lambda s: s.add_option(model, name, f'db_column="{odd(name)}"'),
         "with an index": lambda s: s.add_option(model, name, "db_index=True"),
     }
     call = ast.unparse(statement.value)
