@@ -30,6 +30,10 @@ DATABASE_FORMS = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 class Env(environ.Env):
     """The environment of the process; each method reads the variable of a name."""
 
+    def str(self, name: str, default: str = "") -> str:
+        """The value as it is: a secret may begin with `$`, which the library takes for the name of a variable."""
+        return self.ENVIRON.get(name, default)
+
     def text(self, name: str, default: str = "") -> str:
         """The stripped value; the default if empty or unset."""
         return self.str(name, default="").strip() or default
@@ -94,7 +98,7 @@ class Env(environ.Env):
 
     def hosts(self, name: str, default: list[str]) -> list[str]:
         """A comma-separated list of host names, without scheme, port or path, for Django's ALLOWED_HOSTS."""
-        values = [value.strip() for value in self.list(name, default=default) if value.strip()]
+        values = self._words(name)
         for value in values:
             port = value.rpartition(":")[2] if not value.startswith("[") else ""
             if "/" in value or " " in value or (port != value and port.isdigit()):
@@ -103,11 +107,16 @@ class Env(environ.Env):
 
     def origins(self, name: str) -> list[str]:
         """A comma-separated list of origins with their scheme, as Django's CSRF_TRUSTED_ORIGINS takes them."""
-        values = [value.strip() for value in self.list(name, default=[]) if value.strip()]
+        values = self._words(name)
         for value in values:
             if not value.startswith(("http://", "https://")):
                 raise _refused(name, value, "origins with their scheme, such as https://example.com")
         return values
+
+    def _words(self, name: str) -> list[str]:
+        """The words between commas."""
+        words = [word.strip() for word in self.text(name).split(",")]
+        return [word for word in words if word]
 
     def database(self, name: str, default: str, base: Path, schemes: tuple[str, ...] = DATABASE_SCHEMES) -> dict:
         """Django's settings for the database of a URL.

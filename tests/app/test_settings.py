@@ -22,7 +22,7 @@ from tests.managing import manage
 FromEnvironment = Callable[..., dict[str, Any]]
 
 REFUSED = {
-    "DEBUG": ["maybe", "2"],
+    "DEBUG": ["maybe", "2", "$NO_SUCH_VARIABLE"],
     "CACHING_FRAGMENTS": ["si"],
     "BENCHAPP_SERVER": ["cgi"],
     "BENCHAPP_CACHE_SECONDS": ["0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30],
@@ -249,6 +249,7 @@ def test_a_server_that_is_not_safe_refuses_to_start_in_a_line(server: str, name:
     ("env", "weak"),
     [
         ({"SECRET_KEY": GOOD_KEY, "DEBUG": "0"}, []),
+        ({"SECRET_KEY": f"${GOOD_KEY}", "SECRET_KEY_FALLBACKS": f"${GOOD_KEY} ${GOOD_KEY}"}, []),
         ({"SECRET_KEY": "of-tests"}, ["SECRET_KEY"]),
         ({"SECRET_KEY": "x" * 60}, ["SECRET_KEY"]),
         ({"SECRET_KEY": GOOD_KEY, "SECRET_KEY_FALLBACKS": f"old {GOOD_KEY}"}, ["SECRET_KEY_FALLBACKS"]),
