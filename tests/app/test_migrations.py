@@ -341,6 +341,15 @@ def test_an_emptied_site_has_no_rows_and_counts_new_ones(site_database: str, emp
     assert_right(60)
 
 
+def test_a_site_that_a_test_case_puts_back_is_counted_once(site_database: str):
+    make_rows()
+    # As TransactionTestCase does with `serialized_rollback`.
+    contents = connection.creation.serialize_db_to_string()
+    flush()
+    connection.creation.deserialize_db_from_string(contents)
+    assert_right(60)
+
+
 @pytest.mark.parametrize("tables", ["benchapp_comment", "benchapp_post CASCADE", "benchapp_author CASCADE"])
 def test_a_truncated_table_has_no_rows_and_counts_new_ones(postgresql_site: str, tables: str):
     make_rows()
