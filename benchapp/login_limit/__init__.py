@@ -9,6 +9,7 @@ Any project can install the app, which imports nothing of the site:
     ]
     MIDDLEWARE = [..., "benchapp.login_limit.middleware.too_many_failed_logins"]  # after AuthenticationMiddleware
 
-Then run `manage.py migrate`. Without the middleware a refused login looks like a wrong password. The address of a
-client is REMOTE_ADDR: behind a reverse proxy the project has to set REMOTE_ADDR from a trusted header.
+Then run `manage.py migrate`. Without the middleware a refused login looks like a wrong password, and a right password
+without a login, such as one of an API, counts like a wrong one for half a minute. The address of a client is
+REMOTE_ADDR: behind a reverse proxy the project has to set REMOTE_ADDR from a trusted header.
 """

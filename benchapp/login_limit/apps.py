@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
-from django.contrib.auth.signals import user_login_failed
+from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.core.checks import Tags, register
 
 
 class LoginLimitConfig(AppConfig):
-    """Counts failed logins, and checks the place of the refusing backend."""
+    """Counts failed logins, and checks the settings."""
 
     name = "benchapp.login_limit"
     label = "login_limit"
@@ -17,8 +17,10 @@ class LoginLimitConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the counter, and register the system checks."""
-        from benchapp.login_limit import checks, limits
+        from benchapp.login_limit import attempts, checks
 
-        user_login_failed.connect(limits.count_failure, dispatch_uid="benchapp.login_limit")
+        user_login_failed.connect(attempts.count_failure, dispatch_uid="benchapp.login_limit")
+        user_logged_in.connect(attempts.release, dispatch_uid="benchapp.login_limit")
         register(checks.check_backend, Tags.security)
+        register(checks.check_middleware, Tags.security)
         register(checks.check_transactions, Tags.security)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from benchapp.login_limit import limits
+from benchapp.login_limit import attempts, limits
 
 
 class LimitBackend:
@@ -21,14 +20,17 @@ class LimitBackend:
     @sensitive_variables("credentials")
     def authenticate(self, request: HttpRequest | None, **credentials: Any) -> None:
         """Leave the login to the next backend; raises PermissionDenied over a limit."""
-        refused = limits.is_refused(limits.limits_of(request, credentials))
-        if request is not None:
-            # For the counter and the middleware.
-            request.login_refused = refused  # type: ignore[attr-defined]
-        if refused:
-            raise PermissionDenied
+        _decide(request, attempts.begin(limits.limits_of(request, credentials)))
 
     @sensitive_variables("credentials")
     async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> None:
         """The same for `aauthenticate()`."""
-        await sync_to_async(self.authenticate)(request, **credentials)
+        _decide(request, await attempts.abegin(limits.limits_of(request, credentials)))
+
+
+def _decide(request: HttpRequest | None, allowed: bool) -> None:
+    if request is not None:
+        # For the middleware.
+        request.login_refused = not allowed  # type: ignore[attr-defined]
+    if not allowed:
+        raise PermissionDenied

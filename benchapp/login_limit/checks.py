@@ -11,6 +11,8 @@ from django.utils.module_loading import import_string
 
 from benchapp.login_limit.backends import LimitBackend
 
+MIDDLEWARE = "benchapp.login_limit.middleware.too_many_failed_logins"
+
 
 def check_backend(**options: Any) -> list[CheckMessage]:
     """A backend before LimitBackend would look at passwords without a limit."""
@@ -24,6 +26,19 @@ def check_backend(**options: Any) -> list[CheckMessage]:
             "No limit of failed logins holds: LimitBackend is not the first of AUTHENTICATION_BACKENDS.",
             hint="Put 'benchapp.login_limit.backends.LimitBackend' first.",
             id="login_limit.E001",
+        )
+    ]
+
+
+def check_middleware(**options: Any) -> list[CheckMessage]:
+    """Warn of missing middleware: the end of a request would not be seen."""
+    if MIDDLEWARE in settings.MIDDLEWARE:
+        return []
+    return [
+        Warning(
+            f"{MIDDLEWARE} is not in MIDDLEWARE: right passwords of an API count as wrong ones for a while.",
+            hint="Add it after AuthenticationMiddleware.",
+            id="login_limit.W002",
         )
     ]
 

@@ -1,7 +1,4 @@
-"""Limits of failed logins: for an account, for a client, and for both together.
-
-A failed login costs four queries, however many failures came before.
-"""
+"""Limits of failed logins: for an account, for a client, and for both together."""
 
 from __future__ import annotations
 
@@ -9,16 +6,11 @@ import hashlib
 import ipaddress
 import unicodedata
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Count
 from django.http import HttpRequest
-from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
-
-from benchapp.login_limit.models import FailedLogin
 
 WINDOW_S = 300  # how long a failure counts
 
@@ -57,26 +49,6 @@ def limits_of(request: HttpRequest | None, credentials: Mapping[str, Any]) -> di
     if site:
         limits[_key("site", site)] = MOST
     return limits
-
-
-def is_refused(limits: Mapping[str, int]) -> bool:
-    """True if one of these limits is reached."""
-    if not limits:
-        return False
-    recent = FailedLogin.objects.filter(limit__in=limits, at__gt=_window_start())
-    failures = recent.values("limit").annotate(count=Count("*")).values_list("limit", "count")
-    return any(count >= limits[limit] for limit, count in failures)
-
-
-def count_failure(
-    sender: object, credentials: Mapping[str, Any], request: HttpRequest | None = None, **signal: object
-) -> None:
-    """Count a login that `user_login_failed` reports, unless it was refused: else the limit would never end."""
-    limits = limits_of(request, credentials)
-    refused = is_refused(limits) if request is None else getattr(request, "login_refused", False)
-    if not refused:
-        FailedLogin.objects.filter(at__lte=_window_start()).delete()
-        FailedLogin.objects.bulk_create(FailedLogin(limit=limit) for limit in limits)
 
 
 @sensitive_variables("credentials")
@@ -119,10 +91,6 @@ def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipadd
 
 def _network(address: ipaddress.IPv6Address, prefix: int) -> str:
     return str(ipaddress.IPv6Network((int(address), prefix), strict=False))
-
-
-def _window_start() -> datetime:
-    return timezone.now() - timedelta(seconds=WINDOW_S)
 
 
 def _key(*words: str) -> str:

@@ -11,16 +11,21 @@ from django.template import TemplateDoesNotExist, loader
 from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import sync_and_async_middleware
 
-from benchapp.login_limit import limits
+from benchapp.login_limit import attempts, limits
 
 
 @sync_and_async_middleware
 def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Replace the view's response to a refused login by a 429 with Retry-After."""
+    """Replace the view's response to a refused login by a 429 with Retry-After.
+
+    A password that was right without a login, as those of an API, has no other end than that of the request.
+    """
     if iscoroutinefunction(get_response):
 
         async def middleware(request: HttpRequest) -> HttpResponse:
             response = await get_response(request)
+            if attempts.may_hold_places():
+                await sync_to_async(attempts.release)()
             if was_refused(request):
                 return await sync_to_async(refusal)(request)
             return response
@@ -29,6 +34,7 @@ def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callab
 
         def middleware(request: HttpRequest) -> HttpResponse:
             response = get_response(request)
+            attempts.release()
             if was_refused(request):
                 return refusal(request)
             return response

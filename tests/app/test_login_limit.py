@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings as site
 from django.contrib.auth import aauthenticate, authenticate, get_user_model
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import PermissionDenied
 from django.core.management import call_command
@@ -24,9 +29,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from bench import paths
-from benchapp.login_limit import backends, checks, limits
+from benchapp.login_limit import attempts, backends, checks, limits
 from benchapp.login_limit.middleware import too_many_failed_logins
 from benchapp.login_limit.models import FailedLogin
+from tests import clock
 from tests.app.conftest import PASSWORD
 
 HOME, ELSEWHERE = "203.0.113.7", "198.51.100.9"
@@ -133,7 +139,7 @@ def test_an_async_view_is_limited():
 
 
 def test_the_async_backend_refuses_by_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "is_refused", lambda found: bool(found))
+    monkeypatch.setattr(attempts, "_take_places", lambda found, key: not found)
     backend = backends.LimitBackend()
     with pytest.raises(PermissionDenied):
         asyncio.run(backend.aauthenticate(request_from(), username="margaret", password="wrong"))
@@ -213,16 +219,138 @@ def test_an_account_has_one_name_however_a_client_spells_it(door: str):
 def test_names_that_may_find_the_same_account_count_together(names: tuple[str, ...]):
     refused = []
     for name in names:
-        found = limits.limits_of(request_from(), {"username": name, "password": "wrong"})
-        refused.append(limits.is_refused(found))
-        authenticate(request_from(), username=name, password="wrong")
+        request = request_from()
+        authenticate(request, username=name, password="wrong")
+        refused.append(request.login_refused)
     assert refused == [False, False, True]
 
 
 def test_an_account_that_is_known_by_its_address_is_counted():
     for _ in range(2):
         authenticate(request_from(), email="ann@example.org", password="wrong")
-    assert limits.is_refused(limits.limits_of(request_from(), {"email": "ann@example.org", "password": ""}))
+    assert not attempts.begin(limits.limits_of(request_from(), {"email": "ann@example.org", "password": ""}))
+
+
+# -- passwords that are checked at one moment ---------------------------------------------------------
+
+
+class Hasher(MD5PasswordHasher):
+    """Checks a password like MD5, and has something done while it is being checked."""
+
+    checked: list[str] = []
+    meanwhile: list[Callable[[], object]] = []
+
+    def verify(self, password: str, encoded: str) -> bool:
+        self.checked.append(password)
+        if self.meanwhile:
+            elsewhere(self.meanwhile.pop())
+        return super().verify(password, encoded)
+
+
+def elsewhere(task: Callable[[], Any]) -> Any:
+    """What the task returns in a context of its own, like that of another request."""
+    return contextvars.Context().run(task)
+
+
+def begin_elsewhere(limit: dict[str, int]) -> contextvars.Context:
+    """The context of an attempt whose password is being checked."""
+    context = contextvars.Context()
+    assert context.run(attempts.begin, limit)
+    return context
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_more_passwords_are_checked_at_one_moment_than_may_fail(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, door: str
+):
+    monkeypatch.setattr(attempts, "PAUSES", 0)
+    settings.PASSWORD_HASHERS = [f"{__name__}.Hasher"]
+    statuses: list[int] = []
+    monkeypatch.setattr(Hasher, "checked", [])
+    monkeypatch.setattr(Hasher, "meanwhile", [lambda: statuses.append(log_in(door=door))] * 5)
+    statuses.append(log_in(door=door))
+    assert (statuses, Hasher.checked) == ([429, 200, 200], ["wrong", "wrong"])
+    assert log_in(password=PASSWORD, door=door) == 429
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_right_password_waits_for_others_that_are_being_checked(monkeypatch: pytest.MonkeyPatch, door: str):
+    limit = limits.limits_of(request_from(), {"username": "margaret", "password": ""})
+    others = [begin_elsewhere(limit) for _ in range(2)]
+    clock.change(monkeypatch, attempts, sleep=lambda seconds: others.pop().run(attempts.release))
+    assert log_in(password=PASSWORD, door=door) == 302
+    assert len(others) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_async_login_waits_for_others_that_are_being_checked(monkeypatch: pytest.MonkeyPatch):
+    limit = limits.limits_of(request_from(), {"username": "margaret", "password": ""})
+    others = [begin_elsewhere(limit) for _ in range(2)]
+
+    async def sleep(seconds: float) -> None:
+        await sync_to_async(others.pop().run)(attempts.release)
+
+    monkeypatch.setattr(attempts, "asyncio", SimpleNamespace(sleep=sleep))
+    assert asyncio.run(aauthenticate(request_from(), username="margaret", password=PASSWORD))
+    assert len(others) == 1
+
+
+def test_an_attempt_whose_end_nobody_sees_holds_its_places_for_a_while(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attempts, "PAUSES", 0)
+    limit = limits.limits_of(request_from(), {"username": "margaret", "password": ""})
+    for _ in range(2):
+        begin_elsewhere(limit)
+    assert log_in(password=PASSWORD) == 429
+    FailedLogin.objects.update(at=timezone.now() - timedelta(seconds=attempts.UNDECIDED_S))
+    assert [log_in(password=PASSWORD) for _ in range(3)] == [302] * 3
+
+
+def test_a_failure_that_comes_after_that_is_counted():
+    request, credentials = request_from(), {"username": "margaret", "password": ""}
+    attempts.begin(limits.limits_of(request, credentials))
+    FailedLogin.objects.all().delete()
+    user_login_failed.send(sender="late", credentials=credentials, request=request)
+    assert FailedLogin.objects.filter(attempt=None).count() == 3
+
+
+def test_passwords_that_are_right_without_a_login_hold_no_places():
+    def api(request: Any) -> HttpResponse:
+        assert authenticate(request, username="margaret", password=PASSWORD)
+        return HttpResponse("right")
+
+    async def async_api(request: Any) -> HttpResponse:
+        return await sync_to_async(api)(request)
+
+    for _ in range(3):
+        assert elsewhere(lambda: too_many_failed_logins(api)(request_from())).status_code == 200
+        assert not FailedLogin.objects.exists()
+        assert elsewhere(lambda: async_to_sync(too_many_failed_logins(async_api))(request_from())).status_code == 200
+        assert not FailedLogin.objects.exists()
+
+
+def test_a_program_may_check_right_passwords_as_often_as_it_likes():
+    for _ in range(21):
+        assert authenticate(username="margaret", password=PASSWORD)
+    assert log_in(password=PASSWORD) == 302
+
+
+def test_a_backend_that_logs_in_once_more_has_both_failures_counted():
+    assert attempts.begin(limits.limits_of(request_from(), {"username": "margaret", "password": ""}))
+    assert authenticate(request_from(), username="margaret", password="wrong") is None
+    user_login_failed.send(sender="outer", credentials={"username": "margaret", "password": ""}, request=request_from())
+    assert log_in(password=PASSWORD) == 429
+
+
+def test_a_right_login_costs_three_queries_more():
+    with CaptureQueriesContext(connection) as queries:
+        assert log_in(password=PASSWORD) == 302
+    assert len([query for query in queries if '"login_limit_' in query["sql"]]) == 3
+
+
+def test_failures_of_a_release_without_places_still_count():
+    limit = limits.limits_of(request_from(), {"username": "margaret", "password": ""})
+    FailedLogin.objects.bulk_create(FailedLogin(limit=name) for name in limit for _ in range(2))
+    assert log_in(password=PASSWORD) == 429
 
 
 # -- the end of it -----------------------------------------------------------------------------------
@@ -247,7 +375,7 @@ def test_a_failed_login_costs_few_queries_however_many_there_were():
         log_in(name="nobody", address="203.0.113.8")
         with CaptureQueriesContext(connection) as queries:
             log_in(address="203.0.113.9")
-        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4
+        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 5
 
 
 def documented_command() -> str:
@@ -332,6 +460,12 @@ def test_a_fresh_project_installs_it(tmp_path: Path):
 def test_a_backend_that_would_look_at_passwords_first_is_found(settings: Any, wrong: list[str], found: list[str]):
     settings.AUTHENTICATION_BACKENDS = wrong
     assert [message.id for message in checks.check_backend()] == found
+
+
+@pytest.mark.parametrize(("middleware", "found"), [(site.MIDDLEWARE, []), ([], ["login_limit.W002"])])
+def test_middleware_that_would_miss_the_end_of_requests_is_found(settings: Any, middleware: Any, found: list[str]):
+    settings.MIDDLEWARE = middleware
+    assert [message.id for message in checks.check_middleware()] == found
 
 
 @pytest.mark.parametrize(("atomic", "found"), [(True, ["login_limit.W001"]), (False, [])])
