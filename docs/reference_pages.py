@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bench import paths
+from bench import PROGRAM, paths
 from bench.cli import main
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records import schema
@@ -121,7 +121,7 @@ def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[
         if rows:
             parts.append(_table(("option", "meaning"), rows))
     if command.epilog:
-        parts.append(f"```text\n{command.epilog.strip()}\n```")
+        parts.append(f"```text\n{command.epilog.strip().replace(PROGRAM, 'benchapp')}\n```")
     return parts
 
 
