@@ -119,6 +119,7 @@ def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[
             _option(item) for item in group._group_actions if item.dest != "help" and item.help != argparse.SUPPRESS
         ]
         if rows:
+            parts.append(f"**{_sentence(group.title or '')}**")
             parts.append(_table(("option", "meaning"), rows))
     if command.epilog:
         parts.append(f"```text\n{command.epilog.strip().replace(PROGRAM, 'benchapp')}\n```")
