@@ -119,7 +119,7 @@ def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[
             _option(item) for item in group._group_actions if item.dest != "help" and item.help != argparse.SUPPRESS
         ]
         if rows:
-            parts.append(f"**{_sentence(group.title or '')}**")
+            parts.append(f"**{(group.title or '').capitalize()}**")
             parts.append(_table(("option", "meaning"), rows))
     if command.epilog:
         parts.append(f"```text\n{command.epilog.strip().replace(PROGRAM, 'benchapp')}\n```")
@@ -130,7 +130,7 @@ def _option(action: argparse.Action) -> tuple[str, str]:
     """The cells of one option or argument."""
     value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
     names = [f"`{option}{value}`" for option in action.option_strings] or [f"`{value.strip()}`"]
-    return ", ".join(names), _sentence((action.help or "") % {**vars(action), "prog": "benchapp"})
+    return ", ".join(names), (action.help or "") % {**vars(action), "prog": "benchapp"}
 
 
 # --- Stacks and layers ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ control_socket_disable = True
 # https://github.com/Kludex/uvicorn-worker
 from uvicorn_worker import UvicornWorker
 
-# Where `uvicorn_protocol.py` is.
+# The folder of `uvicorn_protocol.py`.
 pythonpath = "/etc/benchapp"
 
 class Worker(UvicornWorker):

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 # How long a worker that ends waits for the first request of a connection. By default it closes one at once whose request
 # it has not read yet.
 FIRST_REQUEST_S = 1
-# Of the address and the headers of a request together. By default there is no limit.
+# The limit of a request's address and headers together. Default: none.
 MAX_HEAD_BYTES = 65536
 
 
