@@ -24,7 +24,8 @@ HERE = Target.parse("http://127.0.0.1:1/")
 @pytest.mark.parametrize(("write", "may"), [(False, (False, False)), (True, (True, False))])
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
-    said = dict.fromkeys(("python", "manage_py", "var", "static_root")) | {"description": Description(), "copied": {}}
+    names = ("python", "manage_py", "var", "static_root", "media_root")
+    said = dict.fromkeys(names) | {"description": Description(), "copied": {}}
     user = SimpleNamespace(prefix=())
     project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **said)
     project.names = dict.fromkeys(("static_url", "media_url"), "")

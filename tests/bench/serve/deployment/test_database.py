@@ -36,6 +36,7 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
 
     project = replace(kit(), var=tmp_path)
     monkeypatch.setattr(database.commands, "manage", manage)
+    monkeypatch.setattr(database.commands, "collect_static", lambda *words: None)
     monkeypatch.setattr(database, "check_sqlite", lambda project, path, identity: None)
     chosen = database.parse(project, "sqlite")
     for _ in range(2):
@@ -74,6 +75,7 @@ def test_what_setup_makes_is_made_anew_when_it_would_be_another(new_project, own
             raise BenchError("half way")
 
     monkeypatch.setattr(database.commands, "manage", manage)
+    monkeypatch.setattr(database.commands, "collect_static", lambda *words: None)
 
     def filled():
         project = open_project(folder)
