@@ -248,6 +248,8 @@ def _brought_up(
     url = _start_services(services, case, shares)
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
+        # The line of the database ends where its commands write their own.
+        progress(f"starting {case.name}: its first page")
         broken = health.require(project, url, given, launcher.identity)
     begun = time.monotonic()
     env = _site_env(placed, layout, url, marked=releases is not None)
