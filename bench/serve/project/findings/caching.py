@@ -17,6 +17,7 @@ from bench.words import joined, plural
 VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 NONCE = "'nonce-"
+OF_ACCOUNTS = re.compile(r"\b((log|sign)[-_]?(in|up)|register|password([-_]?\w+)*)\b", re.I)
 # In words, if the name is not a header's.
 OF_ALL = {"any": "all headers", "remote-addr": "the client's address", "host": "the host"}
 REMEDIES = {
@@ -30,7 +31,9 @@ IN_FORMS = "leave forms with a CSRF token, messages and writes to the session ou
 
 
 def _pages(examination: Examination) -> list[InspectedPage]:
-    return [page for page in examination.pages if page.status == 200]
+    """The pages that a cache may store, except forms to log in or sign up: nobody expects those from a cache."""
+    shown = [page for page in examination.pages if page.status == 200]
+    return [page for page in shown if page.path != examination.facts.login and not OF_ACCOUNTS.search(page.path)]
 
 
 def _without_cookies(examination: Examination) -> list[InspectedPage]:

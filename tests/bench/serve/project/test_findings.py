@@ -222,6 +222,9 @@ def test_each_rule_has_a_fact_that_it_finds():
         {"worker_mb": None},
         # No cache stores a redirect or an error page, whatever it reads.
         {"pages": tuple(msgspec.structs.replace(page, path="/a/") for page in NEVER_STORED)},
+        # Forms of accounts, which no cache stores.
+        of(HOME, path="/accounts/password_reset/", cookies=("csrftoken",), vary="Cookie"),
+        {**of(HOME, path="/welcome/", cookies=("csrftoken",)), "login": "/welcome/"},
         # The cache by default, which nobody uses.
         {"caches": IN_MEMORY},
         # A view sends uploads, on each stack.
