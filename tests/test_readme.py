@@ -61,6 +61,11 @@ def test_the_number_of_checks_is_the_present_one():
     assert said == [str(len(all_checks()))] * 2
 
 
+def test_a_fresh_project_has_as_many_findings_as_the_kept_output():
+    output = (paths.KIT / "docs" / "reports" / "what-will-hurt-my-own-project.txt").read_text("utf-8")
+    assert output.splitlines()[-1] in QUESTIONS
+
+
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
 def test_a_make_command_is_a_target(line):
     done = subprocess.run([*shlex.split(line), "-n"], cwd=paths.KIT, capture_output=True, text=True)
