@@ -246,8 +246,10 @@ def login_addresses(context: Context) -> Iterator[Finding]:
 
 
 def _fail_from(context: Context, path: str, address: str) -> Answer:
-    """The response to a wrong password for a new account; a load balancer names the address."""
-    via = Route(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
+    """The response to a wrong password for a new account; a load balancer names the address, behind one of the client's
+    invention."""
+    named = f"2001:db8:{secrets.token_hex(2)}::7, {address}"
+    via = Route(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", named),))
     visitor = Visitor(replace(context.target, via=via, source=BALANCER))
     return visitor.log_in(path, Account(f"nobody-{secrets.token_hex(8)}", "wrong"))
 

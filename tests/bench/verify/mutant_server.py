@@ -141,12 +141,18 @@ class SiteHandler(BaseHTTPRequestHandler):
             "SERVER_NAME": host,
             "SERVER_PORT": port or "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": (self.mutant.behind and asked.header("x-forwarded-for")) or asked.client,
+            "REMOTE_ADDR": self.client(asked),
             "wsgi.input": io.BytesIO(asked.body),
             "wsgi.errors": sys.stderr,
         }
         setup_testing_defaults(environ)
         return environ
+
+    def client(self, asked: Asked) -> str:
+        """The address of the client, behind a load balancer the last one of X-Forwarded-For."""
+        named = asked.header("x-forwarded-for") if self.mutant.behind else ""
+        words = named.split(", ")
+        return (words[0] if "believes-first" in self.mutant.wrong else words[-1]) or asked.client
 
     def called(self, asked: Asked) -> tuple[Answer, Any]:
         """The head of the site's response, and its pieces."""

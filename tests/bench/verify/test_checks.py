@@ -80,7 +80,7 @@ NOTICED = {
         "logins-unlimited login-unlimited admin-unlimited limit-without-time limits-the-form limits-the-admin"
     ),
     "login-spellings": "spaces-unlimited",
-    "login-addresses": "logins-unlimited",
+    "login-addresses": "logins-unlimited believes-first",
     "length-body": "body-left",
     "chunked-body": "chunks-ignored chunks-dropped",
     "chunked-in-pieces": "chunks-dropped",
