@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,15 +15,17 @@ from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
-from bench.verify.expect import status, status_in
+from bench.verify.expect import Expectation, status, status_in
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.odd_clients import prefix_headers
-from bench.verify.page_parser import TOKEN
+from bench.verify.page_parser import TOKEN, ParsedPage
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer
 
 FOREIGN = "other.example"
+# A link with the prefix or the host of a forged header.
+FORGED = re.compile(rf"^/forged\b|//{re.escape(FOREIGN)}\b")
 # Hosts that a balancer names.
 ADDRESSES = ("10.20.30.40", "10.20.30.40:8000")
 SCHEMES = {"http": "https", "https": "http"}
@@ -114,6 +117,17 @@ def no_host(context: Context) -> Iterator[Finding]:
     yield from context.judge(answer, status(400), excuse="taken" if answer.status == 200 else "")
 
 
+def own_links() -> Expectation:
+    """Expect a page whose links, scripts and styles have nothing of the forged headers."""
+
+    def wrong(answer: Answer) -> str | None:
+        page = ParsedPage(answer.text)
+        forged = [link for link in (*page.links, *page.scripts, *page.styles) if FORGED.search(link)]
+        return f"a link to {forged[0]}" if forged else None
+
+    return Expectation("links without the forged headers", wrong)
+
+
 def require_stranger(context: Context) -> None:
     """Raise NotTried if every address of this machine is a trusted proxy."""
     settings = context.running.case.settings if context.running else {}
@@ -123,13 +137,15 @@ def require_stranger(context: Context) -> None:
 
 @check("forged-headers", require_stranger, excuse={"form": ""})
 def forged(context: Context) -> Iterator[Finding]:
-    """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin required by forms."""
+    """Forged X-Forwarded-* and similar headers change neither a redirect nor a link of the home page, nor the origin
+    required by forms."""
     login = context.site.urls.get("login")
     visitor = Visitor(context.target)
     token = (visitor.token(login) if login else None) or ""
     for claim in forged_headers(context).items():
         for path, _, location in redirecting(context)[:1]:
             yield from context.ask(path, leads_to(context, location), headers=[claim])
+        yield from context.ask(context.site.url("home"), own_links(), headers=[claim])
         if login and token:
             # A form without a password gets the form again, unless the site believes in another origin.
             form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, dict([claim]))

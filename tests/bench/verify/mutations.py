@@ -260,6 +260,9 @@ AFTER: dict[str, After] = {
     "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
     "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,
+    "prefixes-links": lambda _, q, a: (
+        replace(a, body=a.body.replace(b'href="/', b'href="/forged/')) if q.header("x-forwarded-prefix") else None
+    ),
     "any-host": lambda _, q, a: replace(a, status=200) if a.status == 400 else None,
     "health-by-name": lambda _, q, a: replace(a, status=400) if q.header("host").startswith("10.") else None,
     "believes-host": leads(lambda q, path: f"http://{q.header('x-forwarded-host') or q.header('host')}{path}"),

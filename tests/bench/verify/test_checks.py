@@ -48,7 +48,7 @@ NOTICED = {
     "unknown-host": "error-for-hosts",
     "no-host": "any-host",
     "health-by-address": "health-by-name",
-    "forged-headers": "believes-host believes-prefix",
+    "forged-headers": "believes-host believes-prefix prefixes-links",
     "forged-names": "passes-underscores+believes-host",
     "interpreter": "other-python as-root",
     "client": "believes-address no-probe probe-garbled",
