@@ -69,6 +69,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "allowed_hosts": settings.ALLOWED_HOSTS,
             "languages": _languages(),
             "public": getattr(settings, "CACHING_PUBLIC", []),
+            "forwarded_for": request.META.get("HTTP_X_FORWARDED_FOR", ""),
             "headers": sorted(name.lower() for name in request.headers),
         }
     )

@@ -211,12 +211,22 @@ def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding
 @check("forwarded-for")
 def forwarded_for(context: Context) -> Iterator[Finding]:
     """The first address in a client's X-Forwarded-For is never used as the client's address, whichever proxies are
-    trusted."""
+    trusted, and no web server hands it on to a project that might use it."""
     for claimed in CLAIMED:
         for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
             answer = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
-            if (seen := said_inside(context, answer).get("client")) == claimed:
-                yield answer.wrong("another client than the first of X-Forwarded-For", f"client {seen}")
+            found = said_inside(context, answer)
+            if found.get("client") == claimed:
+                yield answer.wrong("another client than the first of X-Forwarded-For", f"client {claimed}")
+            if _has_web_server(context) and found.get("forwarded_for", "").startswith(claimed):
+                yield answer.wrong("an X-Forwarded-For of the web server's", f"the client's, with {claimed}")
+
+
+def _has_web_server(context: Context) -> bool:
+    """True if a web server of the deployment is between clients and the application server, or is both."""
+    if context.running is None:
+        return False
+    return len(context.running.case.servers) > 1 or context.running.env.get("BENCHAPP_WHITENOISE") == "0"
 
 
 @check("underscores", require_stranger, excuse=SEEN)

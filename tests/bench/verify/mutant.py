@@ -168,7 +168,8 @@ class FakeRunning:
     """The deployment of the mutant: the parts that checks use."""
 
     def __init__(self, mutant: Mutant, services: tuple[str, ...] = ("memory",), threads: int = 8):
-        self.mutant, self.url, self.env = mutant, mutant.url, {}
+        # A web server serves static files.
+        self.mutant, self.url, self.env = mutant, mutant.url, {"BENCHAPP_WHITENOISE": "0"}
         self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
         self.logs = mutant.folder / "logs"
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")

@@ -210,10 +210,10 @@ def disguised(asked: Asked) -> bool:
     return asked.path.rstrip("/").endswith(".css")
 
 
-# As a worker of an ordinary user, whoever runs the tests.
+# As a worker of an ordinary user, whoever runs the tests, behind a web server that says who the client is.
 ALWAYS = ("ordinary-user",)
 AFTER: dict[str, After] = {
-    "ordinary-user": inside(user_id=65534),
+    "ordinary-user": inside(user_id=65534, forwarded_for=lambda q: q.client),
     "error-everywhere": at("/", 500),
     "error-for-hosts": lambda _, q, a: replace(a, status=500) if "127.0.0.1" not in q.header("host") else None,
     "soft-404": statuses(404, 200),
@@ -272,6 +272,7 @@ AFTER: dict[str, After] = {
     "probe-garbled": body(b"{", b"<", "/__probe__/inside"),
     "believes-address": inside(client=lambda q: q.header("x-forwarded-for") or "127.0.0.1"),
     "believes-first": inside(client=lambda q: q.header("x-forwarded-for").partition(",")[0] or q.client),
+    "passes-forwarded-for": inside(forwarded_for=lambda q: q.header("x-forwarded-for")),
     "names-public": inside(public=["/"]),
     "believes-proto": inside(scheme=lambda q: q.header("x-forwarded-proto") or "http"),
     "odd-session-breaks": lambda _, q, a: replace(a, status=500) if "000" in q.header("cookie") else None,

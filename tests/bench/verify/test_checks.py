@@ -52,7 +52,7 @@ NOTICED = {
     "forged-names": "passes-underscores+believes-host",
     "interpreter": "other-python as-root",
     "client": "believes-address no-probe probe-garbled",
-    "forwarded-for": "believes-first",
+    "forwarded-for": "believes-first passes-forwarded-for",
     "odd-cookies": "odd-session-breaks",
     "odd-bytes": "bytes-kill",
     "underscores": "passes-underscores+believes-proto",
