@@ -108,12 +108,18 @@ def cache_control(context: Context) -> Iterator[Finding]:
 
 @check("own-lifetime", hits.require_probes)
 def own_lifetime(context: Context) -> Iterator[Finding]:
-    """Pages that are stale (Expires, Age) or must be revalidated are not cached, and max-age=1 ends after a second."""
+    """Pages that are stale (Expires, Age) or must be revalidated are not cached, max-age=1 ends after a second, and a
+    hit of a page with a longer one says its Age: a browser would keep the page for too long."""
     for headers in LIFETIMES:
         yield from hits.rendered_each_time(context, hits.path_with_response(headers=list(headers.items())))
     path = hits.path_with_response(headers=[["Cache-Control", "max-age=1"]])
     first = context.get(path)
+    longer = hits.path_with_response(headers=[["Cache-Control", "max-age=600"]])
+    warm = hits.repeat(context, longer)
     time.sleep(EXPIRED_S)
+    answer = context.get(longer)
+    if hits.is_hit(answer, warm) and int(answer.header("Age") or 0) < 1:
+        yield answer.wrong("an Age of a second at least", f"Age {answer.header('Age') or 'none'}")
     if hits.is_hit(again := context.get(path), [first]):
         yield again.wrong(f"another rendering after {EXPIRED_S:g} s, for Cache-Control says max-age=1", "the same one")
 

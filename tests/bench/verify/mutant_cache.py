@@ -120,6 +120,8 @@ STORED: dict[str, Rule] = {
     "vary": lambda asked, answer: answer.names("vary") <= {"cookie", "accept-encoding"},
     "control": lambda asked, answer: not answer.names("cache-control") & FORBIDDEN,
     "lifetime": lambda asked, answer: not answer.header("expires") and not answer.header("age"),
+    # Its hits say no Age.
+    "max-age": lambda asked, answer: not answer.header("cache-control").startswith("max-age="),
     "nonce": lambda asked, answer: (
         b"'nonce-" not in answer.body
         and "'nonce-" not in answer.header("content-security-policy")

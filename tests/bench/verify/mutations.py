@@ -388,6 +388,7 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-private": {"control": yes},
     "keeps-spelt": {"control": lambda _, a: a.header("cache-control") not in ("private", "no-store", "no-cache")},
     "keeps-early": {"control": yes, "lifetime": yes},
+    "keeps-without-age": {"max-age": yes},
     "keeps-cookies": {"cookies": yes},
     "keeps-vary-star": {"vary": lambda _, a: "accept-language" not in a.names("vary")},
     "keeps-variants": {"vary": yes, "key": by_path},

@@ -111,7 +111,7 @@ NOTICED = {
     "keeps-site": "kept-cut",
     "other-statuses": "keeps-statuses",
     "cache-control": "keeps-spelt",
-    "own-lifetime": "keeps-early",
+    "own-lifetime": "keeps-early keeps-without-age",
     "set-cookie": "keeps-cookies",
     "vary": "keeps-vary-star keeps-variants reads-first-vary",
     "authorization": "keeps-authorized answers-authorized",
