@@ -96,6 +96,9 @@ BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
 BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
 # Responses say whether they come from a cache, and why not.
 CACHING_X_CACHE = BENCHAPP_PROBES
+# Only these pages and pages below may be cached; without the variable each page may.
+if env.text("BENCHAPP_PUBLIC"):
+    CACHING_PUBLIC = env.json("BENCHAPP_PUBLIC")
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

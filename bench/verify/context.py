@@ -98,7 +98,7 @@ class Context:
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values
-    changes   the changed values, in a clone
+    changes   the changed values and variables of the environment, in a clone
     exits     the cleanup at the end of the suite
     alone     whether no other check is made meanwhile
     dependent the project's pages that differ between clients; None until a check needs them
@@ -213,15 +213,18 @@ class Context:
             raise NotTried(NEEDS_OWN)
         return self.running
 
-    def clone(self, changes: dict[str, Any]) -> Context:
+    def clone(self, changes: dict[str, Any], **env: str) -> Context:
         """Start the same deployment again with some values changed, until the suite ends; returns its context.
 
         Checks with the same changes share one clone. Raises NotTried if the instrument did not bring the site up.
+
+        env  more environment of the site
         """
-        found = [clone for clone in self.clones if clone.changes == changes]
+        changed = {**changes, **env}
+        found = [clone for clone in self.clones if clone.changes == changed]
         if not found:
-            running = self.exits.enter_context(self.own.again(changes))
-            found = [replace(self.beside(running), changes=changes)]
+            running = self.exits.enter_context(self.own.again(changes, **env))
+            found = [replace(self.beside(running), changes=changed)]
             self.clones += found
         return found[0]
 

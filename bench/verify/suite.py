@@ -299,7 +299,7 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     changes = next((clone.changes for clone in context.clones if clone.target.origin == sent.origin), {})
     options = list(context.options)
     for name, value in changes.items():
-        options += ["--set", f"{name}={value}"]
+        options += ["--env" if name.isupper() else "--set", f"{name}={value}"]
     layer = ["--layer", context.layer] if context.layers else []
     serve = command_line("up", context.stack, *layer, *options, "--port", UP_PORT)
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve

@@ -155,9 +155,12 @@ class Running:
                 pass
 
     @contextmanager
-    def again(self, changes: dict[str, Any]) -> Iterator[Running]:
-        """The same deployment once more beside this one, on the same database, with some values changed."""
-        changed = self.case.changed(changes)
+    def again(self, changes: dict[str, Any], **env: str) -> Iterator[Running]:
+        """The same deployment once more beside this one, on the same database, with some values changed.
+
+        env  more environment of the site
+        """
+        changed = replace(self.case, given_env={**self.case.given_env, **env}).changed(changes)
         if isinstance(changed, CannotRun):
             raise BenchError(f"{self.case.name} cannot run here: {changed.reason}")
         with deployed(self._on_same_database(changed)) as running:

@@ -134,5 +134,30 @@ def not_public(context: Context) -> Iterator[Finding]:
     """If public pages are named, a page whose path only begins like a public one is cached for nobody."""
     if not json.loads(context.first(INSIDE).body).get("public"):
         raise NotTried("the project names no public pages in CACHING_PUBLIC: each of its pages may be cached")
-    path = f"/__probe__aside/{secrets.token_hex(8)}/"
-    yield from hits.rendered_each_time(context, path)
+    yield from hits.rendered_each_time(context, _path_aside())
+
+
+@check(
+    "named-public",
+    hits.require_stored_pages,
+    hits.require_visible_hits,
+    hits.require_cacheable,
+    thorough=True,
+    leak=True,
+)
+def named_public(context: Context) -> Iterator[Finding]:
+    """If only one folder is named as public, its pages are hits, and a page whose path begins alike is cached for
+    nobody.
+
+    A clone of the deployment names the folder of the probes.
+    """
+    clone = context.clone({}, BENCHAPP_PUBLIC=json.dumps(["/__probe__/"]))
+    path = hits.new_path()
+    if hits.until_hit(clone, path) is None:
+        yield clone.get(path).wrong("a hit in the end", f"{hits.MAX_TRIES} renderings")
+    yield from hits.rendered_each_time(clone, _path_aside())
+
+
+def _path_aside() -> str:
+    """A new path of a probe page that begins like those of the other probe pages, and is not below their folder."""
+    return f"/__probe__aside/{secrets.token_hex(8)}/"

@@ -187,7 +187,7 @@ class FakeRunning:
         return 0
 
     @contextlib.contextmanager
-    def again(self, changes: dict[str, Any]) -> Iterator[FakeRunning]:
+    def again(self, changes: dict[str, Any], **env: str) -> Iterator[FakeRunning]:
         if "cache_seconds" in changes:
             self.mutant.say(ttl_s=changes["cache_seconds"])
         if "listener" in changes:

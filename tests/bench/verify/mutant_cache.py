@@ -106,6 +106,8 @@ ANSWERED: dict[str, Rule] = {
     "script": lambda asked: not (asked.header("hx-request") or asked.header("x-requested-with")),
     "origin": lambda asked: not asked.header("origin"),
     "session": lambda asked: "sessionid" not in asked.header("cookie"),
+    # As of a site whose public pages are those below /__probe__/.
+    "public": lambda asked: not asked.path.startswith("/__probe__aside/"),
 }
 STORED: dict[str, Rule] = {
     "stored-method": lambda asked, answer: asked.method == "GET",

@@ -379,6 +379,7 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-nothing": {"status": lambda *_: False},
     "kept-cut": {"hit": lambda answer: replace(answer, body=answer.body[:-20])},
     "kept-other": {"hit": lambda answer: replace(answer, body=answer.body.replace(b"</html>", b" </html>"))},
+    "keeps-beside-public": {"public": yes},
     "keeps-nonces": {"nonce": yes},
     "keeps-nonces-in-tags": {"nonce": lambda _, answer: "'nonce-" not in str(answer.headers)},
     "keeps-pieces": {"script": yes, "key": by_path},
