@@ -18,7 +18,7 @@ from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved
-from tests.deploy import few
+from tests.deploy import examples, few
 from tests.deploy.conftest import ROWS
 from tests.deploy.running import FEW, QUICK_LOGINS, alive, client_of, command, get, idle_connection, runnable
 from tests.waiting import until
@@ -45,6 +45,21 @@ LAYERED += [pytest.param("nginx-uwsgi", "fragments+varnish", marks=pytest.mark.m
 COMMENTED = ("staticgenerator", "varnish")
 # Verified on SQLite under most layers.
 ON_POSTGRESQL = "nginx-uwsgi"
+# Inputs of published holes of servers, and those of caches.
+OF_SERVERS = (
+    "absolute-target",
+    "odd-websockets",
+    "odd-lines",
+    "odd-framing",
+    "copied-header",
+    "chunked-limit",
+    "server-names",
+)
+OF_CACHES = ("absolute-target", "cache-deception", "stored-errors", "parameter-cloaking")
+HOLES = [(stack, "none", OF_SERVERS) for stack in examples.stacks()]
+HOLES += [("nginx-uwsgi", layer, OF_CACHES) for layer in ("page-cache", "nginx-memcached", "nginx-microcache")]
+HOLES += [("nginx-uwsgi", layer, OF_CACHES) for layer in ("staticgenerator", "uwsgi-cache", "varnish")]
+HOLES += [("apache-modwsgi", "apache-cache", OF_CACHES), ("gunicorn", "varnish", OF_CACHES)]
 # The checks that take seconds are made once, of a layer with a service that can stop.
 FULL = ("nginx-uwsgi", "nginx-memcached")
 
@@ -116,6 +131,19 @@ def only_known_leaks(wrong: list[Outcome]) -> None:
 @pytest.mark.long
 def test_a_layer_passes_the_thorough_checks_too(site_url):
     gives_the_right_answers(*FULL, site_url, Verifier(kit(), Selection()))
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("stack", "layer", "checks"), HOLES)
+def test_published_holes_are_closed(stack, layer, checks, site_url):
+    runnable(stack, layer)
+    case = resolved(stack, layer, database_url=site_url, changes=FEW, env=QUICK_LOGINS)
+    with deployment.deployed(case) as running:
+        outcomes = Verifier(kit(), Selection(checks=checks)).verify(running)
+        assert running.died() is None
+    assert [item for item in outcomes if not item.ok] == []
+    # Each was tried, if it is no known limitation of a server.
+    assert {item.check for item in outcomes if not item.not_tried or item.declared} == set(checks)
 
 
 def shows_a_comment_soon(url: str, database: str) -> None:
