@@ -19,13 +19,17 @@ FILES = ("manage.py", "pyproject.toml", "requirements.lock")
 VARNISH = "deploy/servers/varnish/varnish.vcl.j2"
 NGINX = "deploy/servers/nginx/nginx.conf.j2"
 MICROCACHE = "deploy/layers/nginx-microcache/nginx.conf.j2"
+MEMCACHED = "deploy/layers/nginx-memcached/nginx.conf.j2"
+HTTPD = "deploy/servers/apache/httpd.conf.j2"
 WATCHED = "benchapp/caching/watched.py"
+READS = "benchapp/caching/request_reads.py"
 LIMITS = "benchapp/login_limit/limits.py"
 
 TWO_NAMES = ("--set", "server_names=127.0.0.1 a.example")
 PAGE_CACHE = "nginx-gunicorn~page-cache"
 ON_VARNISH = "nginx-gunicorn~varnish"
 ON_MICROCACHE = "nginx-gunicorn~nginx-microcache"
+ON_MEMCACHED = "nginx-gunicorn~nginx-memcached"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,40 @@ class Mistake:
 
 
 CHECKS = {
-    # Of servers.
+    # Of web servers.
+    "forwarded-for-passed-on": Mistake(
+        NGINX,
+        "proxy_set_header X-Forwarded-For   $remote_addr;",
+        "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
+        "forwarded-for",
+        "nginx-gunicorn~none",
+    ),
+    "forwarded-for-left": Mistake(
+        HTTPD, '"X-Real-IP", "X-Forwarded-For",', '"X-Real-IP",', "forwarded-for", "apache-modwsgi~none"
+    ),
+    "scheme-of-a-client": Mistake(
+        NGINX,
+        "proxy_set_header X-Forwarded-Proto {{ client_scheme }};",
+        "proxy_set_header X-Forwarded-Proto $http_x_forwarded_proto;",
+        "client",
+        "nginx-gunicorn~none",
+    ),
+    "files-without-types": Mistake(
+        NGINX, "    include /etc/nginx/mime.types;\n", "", "static-types", "nginx-gunicorn~none"
+    ),
+    "plain-names-for-a-year": Mistake(
+        NGINX, '"" "max-age=60, public"', '"" "max-age=315360000, public"', "static-lifetime", "nginx-gunicorn~none"
+    ),
+    "security-headers-lost": Mistake(
+        MEMCACHED, "page_headers.items()", "static_headers.items()", "kept-headers", ON_MEMCACHED
+    ),
+    "age-lost": Mistake(
+        "benchapp/caching/django_cache.py",
+        'if "max-age" in headers',
+        'if "no-age" in headers',
+        "own-lifetime",
+        PAGE_CACHE,
+    ),
     "static-root-open": Mistake(
         NGINX,
         "        location {{ static_url }} {",
@@ -81,7 +118,24 @@ CHECKS = {
         "depends-token",
         PAGE_CACHE,
     ),
+    "public-by-its-first-letters": Mistake(
+        READS, "{path.rstrip('/')}/\"", "{path.rstrip('/')}\"", "named-public", PAGE_CACHE
+    ),
     # Of the site.
+    "root-path-of-a-client": Mistake(
+        "config/asgi.py",
+        "root_path.without_root_path(get_asgi_application())",
+        "get_asgi_application()",
+        "forged-headers",
+        "daphne~none",
+    ),
+    "first-address-believed": Mistake(
+        "benchapp/serving/client_address.py",
+        "for word in reversed(named)",
+        "for word in named",
+        "login-addresses",
+        "gunicorn~none",
+    ),
     "name-in-any-spelling": Mistake(
         LIMITS,
         'unicodedata.normalize("NFKC", name[:MAX_NAME]).casefold().strip()',
