@@ -13,8 +13,10 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from benchapp.caching import stores
 from benchapp.caching.resilience import finish_pending
 from benchapp.caching.stores.files import GENERATION, LOCKS, ROOM_SHARE, SWEPT, FileStore, Sweeper
+from tests import clock
 from tests.app.caching.stored import files, put
 from tests.app.conftest import Rows
 from tests.waiting import until
@@ -112,7 +114,7 @@ def test_all_pages_go_when_the_clock_was_set_back(pages: FileStore, root: Path, 
     sweeper.sweep()
     assert files(root) == ["a/index.html"]
     # The page was ten seconds ago made.
-    monkeypatch.setattr(time, "time", lambda: now - 30)
+    clock.change(monkeypatch, stores.files, time=lambda: now - 30)
     sweeper.sweep()
     assert files(root) == []
 

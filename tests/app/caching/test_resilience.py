@@ -86,10 +86,8 @@ def test_a_forked_process_does_not_wait_for_the_calls_of_its_parent():
     code = """
 later(1, print, 'once')
 if os.fork() == 0:
-    begun = time.monotonic()
-    resilience.finish_pending()
-    print(time.monotonic() - begun < 0.5, flush=True)
+    print(len(resilience._pending), flush=True)
     os._exit(0)
 os.wait()
 """
-    assert ended(code)[0] == ["True", "once"]
+    assert ended(code)[0] == ["0", "once"]
