@@ -12,7 +12,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -24,6 +25,7 @@ SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0",
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 # Of any project, whose drivers it has itself.
 ALL_DATABASE_SCHEMES = (*DATABASE_SCHEMES, *environ.Env.DB_SCHEMES)
+DATABASE_SWITCHES = ("ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "DISABLE_SERVER_SIDE_CURSORS")
 DATABASE_FORMS = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 
 
@@ -140,7 +142,10 @@ class Env(environ.Env):
             settings["NAME"] = str(base / settings["NAME"])
         if "pool" in settings.get("OPTIONS", {}):
             settings["OPTIONS"]["pool"] = _pool(name, str(settings["OPTIONS"]["pool"]))
-        return settings
+        if settings.get("HOST"):
+            # It may be the folder of a socket, as libpq writes one in a URL.
+            settings["HOST"] = unquote(settings["HOST"])
+        return settings | _options_of_django(name, settings)
 
     def caching_layers(self, base: Path) -> dict[str, dict[str, object]]:
         """The active caching layers with their options.
@@ -192,6 +197,21 @@ def needs_package(name: str, package: str | None, value: str) -> str:
     if value and package and not find_spec(package):
         raise ImproperlyConfigured(f"{name}: {value} needs a package: pip install {package}")
     return value
+
+
+def _options_of_django(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in a database's URL that are Django's own; the library leaves words such as `false` as they are."""
+    found: dict[str, Any] = {}
+    for option in DATABASE_SWITCHES:
+        value = str(settings.get(option, "")).strip().lower()
+        if value not in SWITCHES:
+            raise ImproperlyConfigured(f"{name}: {option.lower()}={value!r}: use true or false")
+        if option in settings:
+            found[option] = SWITCHES[value]
+    seconds = settings.get("CONN_MAX_AGE")
+    if seconds is not None and (not isinstance(seconds, int) or seconds < 0):
+        raise ImproperlyConfigured(f"{name}: conn_max_age={seconds!r}: use whole seconds, or None for no limit")
+    return found
 
 
 def _pool(name: str, value: str) -> bool | dict[str, object]:

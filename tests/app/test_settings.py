@@ -39,6 +39,8 @@ REFUSED = {
         "site.sqlite3",
         "postgresql://user:secret@host:port/name",
         "postgresql://user:secret@host",
+        "postgresql://user:secret@host/name?conn_health_checks=perhaps",
+        "postgresql://user:secret@host/name?conn_max_age=10m",
         "sqlite://data/site.sqlite3",
     ],
     "CACHE_URL": ["memory://", "memcache://", "filecache://", "memcache://localhost:many"],
@@ -176,6 +178,14 @@ def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypa
     monkeypatch.setattr(environment, "find_spec", lambda name: None)
     with pytest.raises(ImproperlyConfigured, match=r"^CACHE_URL: redis:// needs a package: pip install redis$"):
         settings_from(CACHE_URL="redis://127.0.0.1:6379/0")
+
+
+@pytest.mark.parametrize("word", ["false", "FALSE", "off", "0", "no"])
+def test_a_switch_in_a_url_is_one_however_it_is_spelt(settings_from: FromEnvironment, word: str):
+    url = f"postgresql://a@%2Frun%2Fpostgresql/n?conn_health_checks={word}&atomic_requests={word}&conn_max_age=5"
+    found = settings_from(DATABASE_URL=url)["DATABASES"]["default"]
+    assert (found["CONN_HEALTH_CHECKS"], found["ATOMIC_REQUESTS"], found["CONN_MAX_AGE"]) == (False, False, 5)
+    assert found["HOST"] == "/run/postgresql"
 
 
 def test_postgresql(settings_from: FromEnvironment):
