@@ -102,7 +102,8 @@ class Comment(models.Model):
 
     def get_absolute_url(self) -> str:
         """The comment on its page of the post, the oldest comment first; takes one query."""
-        earlier = Comment.objects.filter(post=self.post_id, id__lt=self.pk).count()
+        comments = Comment.objects.using(self._state.db)
+        earlier = comments.filter(post=self.post_id, id__lt=self.pk).count()
         page = page_url(reverse("post", args=[self.post_id]), earlier // PER_PAGE + 1)
         return f"{page}#comment-{self.pk}"
 

@@ -12,6 +12,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils.connection import ConnectionDoesNotExist
 from lxml.html import fromstring
 
 from benchapp.models import Comment, Post
@@ -268,6 +269,13 @@ def test_each_comment_knows_its_page(client: Client, rows: Rows, django_assert_n
         base = f"/posts/{rows.post.pk}/" if place < 25 else f"/posts/{rows.post.pk}/page/{place // 25 + 1}/"
         assert url == f"{base}#comment-{comment.pk}"
     assert f'id="comment-{comments[-1].pk}"' in client.get(url).content.decode()
+
+
+def test_a_comment_of_another_database_is_counted_there(rows: Rows):
+    comment = Comment.objects.latest("id")
+    comment._state.db = "archive"
+    with pytest.raises(ConnectionDoesNotExist, match="archive"):
+        comment.get_absolute_url()
 
 
 @pytest.mark.parametrize("key", [r'"abcdefgh\000"', "a" * 4000, "ABCDEFGH" * 4, "abcdefgh" * 4 + "'"])
