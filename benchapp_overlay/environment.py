@@ -33,7 +33,7 @@ class Env(environ.Env):
     """The environment of the process; each method reads the variable of a name."""
 
     def str(self, name: str, default: str = "") -> str:
-        """The value as it is: a secret may begin with `$`, which the library takes for the name of a variable."""
+        """The unchanged value: the library takes a `$` at the start of a secret for the name of a variable."""
         return self.ENVIRON.get(name, default)
 
     def text(self, name: str, default: str = "") -> str:
@@ -200,7 +200,7 @@ def needs_package(name: str, package: str | None, value: str) -> str:
 
 
 def _options_of_django(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The options in a database's URL that are Django's own; the library leaves words such as `false` as they are."""
+    """Django's own options in the URL of a database: the library leaves words such as `false` words."""
     found: dict[str, Any] = {}
     for option in DATABASE_SWITCHES:
         value = str(settings.get(option, "")).strip().lower()
