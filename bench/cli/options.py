@@ -571,9 +571,8 @@ def one_python(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def served_words(args: argparse.Namespace) -> list[str]:
-    """The given options of a deployment, except layers and Pythons, which results name themselves."""
-    size = None if args.size == NO_LIMIT else args.size
-    once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
+    """The given options of a deployment, except layers, Pythons and sizes, which results name themselves."""
+    once = {"--project": args.project, "--config": args.config, "--database": args.database}
     words: list[str] = []
     for option, value in once.items():
         words += [option, str(value)] if value is not None else []

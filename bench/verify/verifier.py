@@ -25,7 +25,7 @@ class Verifier:
 
     def __init__(self, project: UnderTest, selection: Selection, write: bool = False, options: Sequence[str] = ()):
         """`write` lets checks write to a project's own database; a copy or a private database may always be written to.
-        `options` serve the same site again.
+        `options` serve the same site again, at the size of its case.
 
         Raises BenchError if the project names accounts that do not exist.
         """
@@ -91,6 +91,6 @@ class Verifier:
             env,
             case.stack.name,
             {item.check: item.reason for item in case.declares},
-            self.options,
+            (*(("--size", case.size.name) if case.size.is_limited else ()), *self.options),
             running=running,
         )

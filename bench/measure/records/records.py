@@ -173,6 +173,17 @@ def project_words(plan: Plan) -> list[str]:
     return words
 
 
+def served_words(plan: Plan) -> list[str]:
+    """The words that serve the project of a run again, after a stack and its layers; the URL of a database is not
+    recorded."""
+    words = [*project_words(plan), "--database", "URL" if plan.database_given else plan.database]
+    for value in plan.env:
+        words += ["--env", value]
+    for value in plan.changes:
+        words += ["--set", value]
+    return words
+
+
 @dataclass(frozen=True)
 class CaseRecord:
     """Stack x layer x workload x size x database."""

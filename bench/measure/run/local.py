@@ -21,7 +21,7 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.interrupt import Interrupts
 from bench.measure.load import Job, LoadError
 from bench.measure.records.folder import CHECKS_FILE
-from bench.measure.records.records import Plan
+from bench.measure.records.records import Plan, served_words
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
 from bench.measure.run import facts, guards, load_process, ref_pages, workload
 from bench.measure.run.guards import Observed
@@ -138,7 +138,8 @@ class LocalTestBed(TrialBed):
         self.progress, self.project, self._rows, self._refs = progress, project, rows, refs
         self._differing: dict[str, str] = {}
         self.pinned = self.journal.environment.affinity
-        self._verifier = Verifier(project, Selection(thorough=False, unsafe=False))
+        again = served_words(journal.info.plan)
+        self._verifier = Verifier(project, Selection(thorough=False, unsafe=False), options=again)
         self._queries = Queries()
 
     @staticmethod

@@ -10,6 +10,7 @@ import pytest
 from bench.cli import main, tune
 from bench.cli.options import served_words
 from bench.measure.records.folder import read_run
+from bench.measure.run.local import LocalTestBed
 from bench.verify import suite
 from bench.verify.finding import Mismatch, Sent
 from tests.bench.measure.report import report_folder
@@ -46,15 +47,34 @@ def test_the_values_of_a_search_are_rendered_for_its_project(folder):
     assert (args.project, args.config) == (Path("/srv/my site"), Path("/srv/it's.toml"))
 
 
-def test_what_was_verified_is_served_again_by_the_command_that_verify_prints():
-    words = ["up", "--project", "/srv/my site", "--env", "NAME=it's", "--set", "processes=2"]
-    options = served_words(main.parser().parse_args([*words, "gunicorn"]))
-    sent = Sent("http://127.0.0.1:1234", "GET", "/")
+def served_again(options):
+    """The request of a wrong response, and the command that serves the site again, as a check with these options
+    prints them."""
     context = SimpleNamespace(
         stack="gunicorn", layer="view-cache", layers=("view-cache",), options=options, clones=[], running=object()
     )
-    request, serve = suite._again(context, [Mismatch("200", "500", sent)])
+    sent = Sent("http://127.0.0.1:1234", "GET", "/")
+    return suite._again(context, [Mismatch("200", "500", sent)])
+
+
+def test_what_was_verified_is_served_again_by_the_command_that_verify_prints():
+    words = ["up", "--project", "/srv/my site", "--env", "NAME=it's", "--set", "processes=2"]
+    options = served_words(main.parser().parse_args([*words, "gunicorn"]))
+    request, serve = served_again(options)
     command, args = parsed(serve)
     assert (command, args.layer, args.port) == ("up", "view-cache", 8000)
     assert served_words(args) == options
     assert shlex.split(request)[-1] == "http://127.0.0.1:8000/"
+
+
+@pytest.mark.parametrize(("given", "database"), [(False, "postgresql"), (True, "URL")])
+def test_what_a_run_verified_is_served_again_with_the_project_of_the_run(folder, given, database):
+    more = {"env": ("NAME=it's",), "changes": ("processes=2",), "database": "postgresql", "database_given": given}
+    run = read_run(folder)
+    plan = replace(run.info.plan, project="/srv/my site", describe="/srv/it's.toml", **more)
+    journal = SimpleNamespace(info=replace(run.info, plan=plan), environment=run.environment)
+    project = SimpleNamespace(description=SimpleNamespace(login=None))
+    bed = LocalTestBed(journal, outlook=None, load=None, progress=None, project=project, rows=None)
+    _, args = parsed(served_again(bed._verifier.options)[1])
+    assert (args.project, args.config) == (Path("/srv/my site"), Path("/srv/it's.toml"))
+    assert (args.env, args.set, args.database) == (("NAME=it's",), ("processes=2",), database)
