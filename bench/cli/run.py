@@ -12,7 +12,7 @@ from bench.measure.hosts import prepare as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.report.ref_comparison import compare_refs, render
+from bench.measure.report.ref_comparison import compare_refs, not_compared, render
 from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
@@ -24,6 +24,7 @@ from bench.serve.production import inventory
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
+from bench.words import first_names
 
 OPTIONS = (
     *(options.STACKS, options.LAYERS, options.ALL, options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> int:
-    """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
+    """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal.
+
+    Raises BenchError also for a commit that --fail-if cannot judge.
+    """
     prepared = _prepare(args, local)
     plan = prepared.info.plan
 
@@ -73,8 +77,14 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         compared = compare_refs(run)
         for line in render(compared, run.info.plan.margin):
             say(line)
-        unwanted = any(item.verdict in args.fail_if for item in compared)
-        return 1 if count_of(run, "failed") or unwanted or not run.is_measured else 0
+        if count_of(run, "failed") or any(item.verdict in args.fail_if for item in compared):
+            return 1
+        if args.fail_if and (lacking := not_compared(run)):
+            raise BenchError(
+                f"--fail-if: no verdict on {first_names(lacking)}: a commit has no trusted figures; "
+                f"go on with: {run.resume_command()}"
+            )
+        return 0 if run.is_measured else 1
 
     return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
 from bench.measure.stats.columns import columns
+from bench.serve.catalog.names import NO_LIMIT
 from bench.words import number
 
 # Averages of queries a request with a smaller difference count as equal.
@@ -67,6 +69,22 @@ def compare_refs(run: Run) -> tuple[RefComparison, ...]:
     return tuple(comparisons)
 
 
+def not_compared(run: Run) -> list[str]:
+    """The planned comparisons that lack trusted figures of one of their commits, in words."""
+    plan = run.info.plan
+    first, *others = plan.refs or {"": ""}
+    found = tables(run, plan.database)
+    planned: dict[Key, None] = {}
+    for case, level in itertools.product(run.info.cases, plan.levels or (0,)):
+        stack = with_label(case.stack, first)
+        planned[Key(stack, case.layer, case.workload, case.size, level, plan.database)] = None
+    lacking = []
+    for key, label in itertools.product(planned, others):
+        if key not in found or key._replace(stack=with_label(key.stack, label)) not in found:
+            lacking.append(f"{_case_words(key)}: {label}")
+    return lacking
+
+
 def label_of(stack: str) -> str:
     """The label of the commit in a stack's name; empty without one."""
     values = stack.partition("@")[2].split(",")
@@ -81,11 +99,16 @@ def with_label(stack: str, label: str) -> str:
     return f"{plain}@{','.join(kept)}" if kept else plain
 
 
+def _case_words(key: Key) -> str:
+    """The attributes that commits have in common."""
+    size = [] if key.size == NO_LIMIT else [key.size]
+    return " ".join([with_label(key.stack, ""), key.layer, key.workload, *size, str(key.level)])
+
+
 def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> RefComparison:
     ratio, low, high = table.ratio(other, key)
-    parts = [with_label(key.stack, ""), *key[1:3], *([] if key.size == "unlimited" else [key.size]), str(key.level)]
     return RefComparison(
-        case=" ".join(parts),
+        case=_case_words(key),
         first=label_of(key.stack),
         other=label,
         first_rate=table.rate(key),

@@ -10,7 +10,7 @@ import pytest
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import ci, ref_comparison, write
 from bench.measure.report.comparison import verdict
-from bench.measure.report.ref_comparison import compare_refs, label_of, with_label
+from bench.measure.report.ref_comparison import compare_refs, label_of, not_compared, with_label
 from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
 
@@ -85,6 +85,22 @@ def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
     assert (found.verdict, found.more_queries) == ("same", True)
     _, (found,) = compared(tmp_path / "other", 1.0, (3.0, 3.0))
     assert (found.verdict, found.more_queries) == ("same", False)
+
+
+def test_a_commit_without_trusted_figures_is_not_compared(tmp_path):
+    directory, _ = compared(tmp_path / "run", 1.0, (3.0, 3.0))
+    run = read_run(directory)
+    assert not_compared(run) == []
+    for commit in (FIRST, OTHER):
+        others = tuple(trial for trial in run.trials if trial.stack != commit)
+        own = (replace(trial, status="discarded", reason="tool: busy") for trial in run.trials if trial not in others)
+        assert not_compared(replace(run, trials=(*others, *own))) == ["gunicorn none home 50: tree"]
+    # The other commit cannot run here.
+    cases = tuple(case for case in run.info.cases if case.stack == FIRST)
+    trials = tuple(trial for trial in run.trials if trial.stack == FIRST)
+    only = replace(run, info=replace(run.info, cases=cases), trials=trials)
+    assert not_compared(only) == ["gunicorn none home 50: tree"]
+    assert not_compared(read_run(report_folder.make(tmp_path / "without commits"))) == []
 
 
 def test_the_formats_of_continuous_integration(tmp_path):
