@@ -24,7 +24,7 @@ from bench.measure.run import guards, plan, replay, workload
 from bench.measure.stats.columns import columns
 from bench.printer import Printer
 from bench.serve.catalog import catalog
-from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
+from bench.serve.catalog.names import NO_LAYER, NO_LIMIT, variants
 from bench.serve.catalog.values import PRODUCTION
 from bench.serve.production import containers
 from bench.serve.project import description, pythons
@@ -559,7 +559,7 @@ def one_stack(args: argparse.Namespace) -> str:
     """
     if len(args.stack) != 1:
         raise BenchError("name one STACK" + (", or serve them one after another" if args.stack else ""))
-    return pythons.variants(args.stack, one_python(args))[0]
+    return variants(args.stack, "python", one_python(args))[0]
 
 
 def one_python(args: argparse.Namespace) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.measure.run.progress import show_check
 from bench.printer import Printer, say, working
 from bench.serve.catalog import catalog, compatibility, values
-from bench.serve.catalog.names import NO_LAYER
+from bench.serve.catalog.names import NO_LAYER, variants
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
 from bench.serve.deployment.database import Database
@@ -154,7 +154,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
         # Before servers are installed for it.
         health.require_page(project, rows.of_project)
     if versions := pythons.choose(args.python):
-        stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
+        stacks = variants(stacks or catalog.read().usual_stacks, "python", versions)
     changes, env = values.parse_changes(args.set), values.environment(args.env)
     cases: list[Case] = []
     skips: list[Skip] = []

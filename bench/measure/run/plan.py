@@ -14,10 +14,10 @@ from bench.measure.run import guards, replay, workload
 from bench.measure.stats import MARGIN, capacity
 from bench.measure.stats.capacity import Limit
 from bench.serve.catalog import catalog, sizes
-from bench.serve.catalog.names import NO_LIMIT
+from bench.serve.catalog.names import NO_LIMIT, variants
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.database import Database
-from bench.serve.project import pythons, refs
+from bench.serve.project import refs
 from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Skip
 
@@ -147,8 +147,9 @@ def make_plan(request: Request) -> Plan:
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
+    stacks = variants(request.stacks or known.usual_stacks, "python", request.pythons)
     return Plan(
-        stacks=refs.variants(pythons.variants(request.stacks or known.usual_stacks, request.pythons), commits),
+        stacks=variants(stacks, "ref", [ref.label for ref in commits]),
         refs={ref.label: ref.commit for ref in commits} or None,
         same_responses=request.same_responses,
         layers=request.layers or tuple(known.layers),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
 def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server, ...]:
     """The servers of the stack, and those that layers put in front with this listener, the outermost last."""
-    before = (server for layer in layers for server in layer.servers)
+    before = itertools.chain.from_iterable(layer.servers for layer in layers)
     return (*stack.servers, *(server for server in before if server.listener in ("", listener)))
 
 
@@ -97,18 +98,16 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
     """
     name = stack.name.partition("@")[0] if stack else ""
     servers = [server.name for server in stack.servers] if stack else []
-    of_layers = (
-        item
-        for layer in layers
-        for item in layer.declares
-        if not (item.standalone and len(layers) > 1)
-        and (not item.server or item.server in servers)
-        and (not item.stacks or name in item.stacks)
-    )
+    of_layers = []
+    for item in itertools.chain.from_iterable(layer.declares for layer in layers):
+        joined = item.standalone and len(layers) > 1
+        elsewhere = (item.server and item.server not in servers) or (item.stacks and name not in item.stacks)
+        if not joined and not elsewhere:
+            of_layers.append(item)
     if stack is None:
         return tuple(of_layers)
-    chain = [*stack.servers, *(server for layer in layers for server in layer.servers)]
-    return (*_of_servers(chain), *stack.declares, *of_layers)
+    before = itertools.chain.from_iterable(layer.servers for layer in layers)
+    return (*_of_servers([*stack.servers, *before]), *stack.declares, *of_layers)
 
 
 def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:

@@ -1,4 +1,19 @@
-"""Names for the absence of something, as command lines, results and reports spell them."""
+"""Names of stacks' variants and for the absence of something, as command lines, results and reports spell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
 
 # A case without a caching layer, and one without a limit of resources.
 NO_LAYER, NO_LIMIT = "none", "unlimited"
+
+
+def variants(stacks: Iterable[str], setting: str, values: Sequence[str]) -> tuple[str, ...]:
+    """The stacks with each of these values, such as `uwsgi@python=3.13`; unchanged without any."""
+    if not values:
+        return tuple(stacks)
+    found = []
+    for stack, value in product(stacks, values):
+        found.append(f"{stack}{',' if '@' in stack else '@'}{setting}={value}")
+    return tuple(found)

@@ -68,6 +68,10 @@ def _explained(message: str, kind: type[Struct], parts: Mapping[str, type[Struct
         use = f"use {known}, or leave it out" if "" in choices else f"use one of {known}"
         return f"{keys[-1]} is {odd[1]!r}; {use}"
     if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
-        wanted, given = (" or ".join(NAMES.get(word, word) for word in words.split(" | ")) for words in other.groups())
-        return f"{'.'.join(keys)} must be {wanted}, not {given}"
+        return f"{'.'.join(keys)} must be {_types(other[1])}, not {_types(other[2])}"
     return message
+
+
+def _types(text: str) -> str:
+    """Types as msgspec joins them, in words."""
+    return " or ".join(NAMES.get(word, word) for word in text.split(" | "))

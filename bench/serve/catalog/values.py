@@ -211,6 +211,9 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
     single = [host for host in hosts if host[0] not in "*."]
     other = single[1:] if names["canonical_host"] == "on" else []
+    wildcard_names: list[str] = []
+    for host in hosts:
+        wildcard_names += [host[1:], f"*{host}"] if host[0] == "." else [host]
     return PAGE_NAMES | {
         "access": "off" if names["access_log"] == "off" else "on",
         "maintenance": "off" if names["maintenance_file"] == "off" else "on",
@@ -224,7 +227,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
         "believed_proxies": names["trusted_proxies"] if names["listener"] == "behind" else "",
         "scheme": "https" if names["listener"] == "tls" else "http",
         "server_name": next(iter(single), hosts[0].lstrip("*.")),
-        "wildcard_names": [name for host in hosts for name in ([host[1:], f"*{host}"] if host[0] == "." else [host])],
+        "wildcard_names": wildcard_names,
         "other_names": other,
         "other_names_re": "|".join(map(_host_re, other)),
         "single_names": single,

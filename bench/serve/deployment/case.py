@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,10 @@ class Case:
     def breaks(self) -> dict[str, str]:
         """Faults with more effect on visitors than expected, each with the reason; the stack's own reason wins."""
         names = {layer.name for layer in self.layers}
-        of_layers = [item for layer in self.layers for item in layer.breaks]
-        of_servers = [item for server in self.servers for item in server.breaks]
-        declared = [*of_layers, *of_servers, *self.stack.breaks]
-        declared = [item for item in declared if not item.layers or names & set(item.layers)]
+        of_layers = chain.from_iterable(layer.breaks for layer in self.layers)
+        of_servers = chain.from_iterable(server.breaks for server in self.servers)
+        every = (*of_layers, *of_servers, *self.stack.breaks)
+        declared = [item for item in every if not item.layers or names & set(item.layers)]
         return {item.fault: item.reason for item in declared}
 
     @property
@@ -111,7 +112,8 @@ class Case:
     @property
     def sidecars(self) -> dict[str, tuple[str, ...]]:
         """The programs that the layers run beside the servers, by name."""
-        return {name: tuple(argv) for layer in self.layers for name, argv in layer.sidecars.items()}
+        every = chain.from_iterable(layer.sidecars.items() for layer in self.layers)
+        return {name: tuple(argv) for name, argv in every}
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -184,7 +186,9 @@ def for_files(
     found, layers = known.stack(stack), known.joined_layers(layer)
     if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
-    asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
+    asked = dict(found.env)
+    for each in layers:
+        asked.update(each.env)
     case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
     return with_services_for_files(_with_programs(_with_workers(case))[0])
 
@@ -192,7 +196,9 @@ def for_files(
 def with_services_for_files(case: Case) -> Case:
     """The case with the services named by its values, as in the Debian release of the values, installed here or not."""
     known = catalog.read()
-    names = dict.fromkeys(name for layer in case.layers for name in compatibility.services_of(layer, case.settings))
+    names: dict[str, None] = {}
+    for layer in case.layers:
+        names |= dict.fromkeys(compatibility.services_of(layer, case.settings))
     names |= dict.fromkeys(_pool_services(case))
     release = case.settings["debian"]
     return replace(case, services=tuple(known.service(name).in_debian(release) for name in names))

@@ -325,7 +325,8 @@ def _digest(project: UnderTest) -> str:
         files += [settings.with_suffix(".py"), *settings.glob("*.py"), *beside]
         # Not the migrations in environments, further down.
         for place in (root, settings.parent):
-            files += [path for depth in ("", "*/", "*/*/") for path in place.glob(f"{depth}migrations/*.py")]
+            for depth in ("", "*/", "*/*/"):
+                files += place.glob(f"{depth}migrations/*.py")
     said = [project.description.setup, found.settings, sorted(found.env.items())]
     digest = hashlib.sha256(repr(said).encode())
     for path in sorted({path.resolve() for path in files if path.is_file()}):

@@ -102,8 +102,9 @@ def _add_inside(folder: Path) -> None:
 
 def _copy_other(project: UnderTest, folder: Path) -> None:
     """Copy another project than the kit's, without its databases, uploaded files and environments."""
-    data = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
-    data.add(project.facts.media_root or "")
+    data = {project.facts.media_root or ""}
+    for file in project.facts.database_files.values():
+        data |= {str(file), f"{file}-wal", f"{file}-shm"}
 
     def left_out(where: str, names: list[str]) -> set[str]:
         found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}

@@ -13,6 +13,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 from hashlib import md5
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -139,14 +140,15 @@ def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
 def site_context(placed: Placed) -> dict[str, Any]:
     """The names that all templates can use."""
     case, places = placed.case, placed.places
+    doors: dict[str, Address] = {}
+    for server in case.servers:
+        doors |= {door: places.address(door, f"{server.name}-{door}") for door in server.doors}
     return {
         **case.settings,
         **places.names,
         "site_word": _site_word(case),
         "services": {item.name: places.address(item.name, item.name) for item in case.services},
-        "doors": {
-            door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors
-        },
+        "doors": doors,
     }
 
 
@@ -201,22 +203,26 @@ def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
 def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
     """The templates of each file of a server, by its name, the uppermost first."""
     homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
-    return {name: tuple(filter(None, (source(home, name) for home in homes))) for name in server.file_names}
+    files = {}
+    for name in server.file_names:
+        files[name] = tuple(filter(None, (source(home, name) for home in homes)))
+    return files
 
 
 def names_used(case: Case) -> set[str]:
     """The values that the files, commands and environment of a case use by name."""
-    texts = [word for server in case.servers for word in server.start]
-    texts += [*case.env.values(), *(word for words in case.sidecars.values() for word in words)]
+    texts = list(case.env.values())
+    for words in case.sidecars.values():
+        texts += words
     for server in case.servers:
-        texts += _template_texts(server, case)
+        texts += [*server.start, *_template_texts(server, case)]
     used = {server.instances for server in case.servers if server.instances}
     return used.union(*(meta.find_undeclared_variables(ENGINE.parse(text)) for text in texts))
 
 
 def _template_texts(server: Server, case: Case) -> list[str]:
     """The texts of all templates of a server."""
-    found = [path for paths in server_files(server, case).values() for path in paths]
+    found = chain.from_iterable(server_files(server, case).values())
     return [path.read_text("utf-8") for path in found if path.suffix == TEMPLATE]
 
 

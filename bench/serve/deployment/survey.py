@@ -6,6 +6,7 @@ import platform
 import sqlite3
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 from msgspec import structs
@@ -37,12 +38,14 @@ def survey(
         found = resolve(project, stack, layer, database=NO_DATABASE, changes=changes, env=env)
         return found.reason if isinstance(found, CannotRun) else None
 
-    servers = [server for stack in known.stacks.values() for server in stack.servers]
-    servers += [server for layer in known.layers.values() for server in layer.servers]
+    fits = {}
+    of_stacks = chain.from_iterable(stack.servers for stack in known.stacks.values())
+    of_layers = chain.from_iterable(layer.servers for layer in known.layers.values())
     with ThreadPoolExecutor(THREADS) as threads:
         who = threads.submit(_who, project)
-        _ask_versions(threads, [*servers, *known.services.values()])
-        fits = {stack: {layer: problem(stack, layer) for layer in known.layers} for stack in known.stacks}
+        _ask_versions(threads, [*of_stacks, *of_layers, *known.services.values()])
+        for name in known.stacks:
+            fits[name] = {layer: problem(name, layer) for layer in known.layers}
     return {
         "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
         **who.result(),
@@ -68,7 +71,10 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
         used |= {service.name: service for service in case.services}
     with ThreadPoolExecutor(THREADS) as threads:
         _ask_versions(threads, used.values())
-    found = {name: version for name, item in used.items() if (version := compatibility.installed_version(item))}
+    found = {}
+    for name, item in used.items():
+        if version := compatibility.installed_version(item):
+            found[name] = version
     # A part of the very Python that runs the site.
     return found | ({SQLITE: sqlite3.sqlite_version} if database_label == SQLITE else {})
 

@@ -9,6 +9,7 @@ kernel without PSS) is None, never 0.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import statistics
 import threading
@@ -281,12 +282,8 @@ def slope(samples: Iterable[tuple[float, int]]) -> float | None:
     points = list(samples)
     if len(points) < MIN_SAMPLES_FOR_SLOPE:
         return None
-    slopes = [
-        (size - earlier) / (at - before)
-        for number, (at, size) in enumerate(points)
-        for before, earlier in points[:number]
-        if at > before
-    ]
+    pairs = itertools.combinations(points, 2)
+    slopes = [(size - earlier) / (at - before) for (before, earlier), (at, size) in pairs if at > before]
     return round(statistics.median(slopes), 1) if slopes else None
 
 

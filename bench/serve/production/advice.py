@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from bench.serve.catalog.values import Values
@@ -48,15 +49,13 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
 
     memory_disk  whether stored files are in memory, too, as in containers
     """
-    texts = [word for server in case.servers for word in server.start]
-    texts += [word for service in case.services for word in service.start]
-    texts += [
-        path.read_text("utf-8")
-        for layer in case.layers
-        for server in case.servers
-        for path in layer.files(server).values()
-    ]
-    texts += case.env.values() if memory_disk else []
+    texts = list(case.env.values()) if memory_disk else []
+    for server in case.servers:
+        texts += server.start
+    for service in case.services:
+        texts += service.start
+    for layer, server in product(case.layers, case.servers):
+        texts += [path.read_text("utf-8") for path in layer.files(server).values()]
     named = [text for text in texts if "cache_memory_mb" in text and (memory_disk or STORE not in text)]
     size, memory_mb = case.size, int(case.settings["cache_memory_mb"])
     if not named or not size.is_limited or memory_mb <= size.burstable_mb // 2:

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
 
 def _speak_tcp(placed: Placed) -> bool:
     """Return whether a server finds the next inner one by an address, which a separate container would change."""
-    inner = [address for server in placed.case.servers[:-1] for address in placed.wiring.listens[server.name]]
+    inner = chain.from_iterable(placed.wiring.listens[server.name] for server in placed.case.servers[:-1])
     return any(address.port for address in inner)
 
 

@@ -52,7 +52,7 @@ def requirements(case: Case) -> str:
     also of the site. Empty for another project with a lock file."""
     project = case.project
     if opened.is_kits(project.folder):
-        return lock.pinned([*lock.of_site(), *(name for server in case.servers for name in lock.of_server(server))])
+        return lock.pinned([*lock.of_site(), *lock.of_servers(case.servers)])
     if not project.overlaid:
         return ""
     # In place of an SQLite file.

@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -141,22 +141,27 @@ def decode(path: Path, listed: dict[str, Any]) -> Inventory:
     variables = listed["_meta"]["hostvars"]
     members = {group: _members(group, listed) for group in listed if group not in ("_meta", *BUILT_IN)}
     # A group of groups, such as one for variables, may have only hosts of the kit's groups.
-    grouped = {name for group in GROUPS for name in members.get(group, ())}
+    grouped = set[str]().union(*(members.get(group, ()) for group in GROUPS))
     for group, names in members.items():
         if group not in GROUPS and not (names and set(names) <= grouped):
             raise BenchError(f"{path}: group {group}: no stack needs it; the groups are {', '.join(GROUPS)}")
     every = dict.fromkeys(_members("all", listed))
     if lost := [name for name in every if name not in grouped]:
         raise BenchError(f"{path}: {lost[0]} is in no group; the groups are {', '.join(GROUPS)}")
-    groups = {name: tuple(group for group in GROUPS if name in members.get(group, ())) for name in every}
-    return Inventory(path, tuple(_host(path, name, groups[name], variables.get(name, {})) for name in every))
+    hosts = []
+    for name in every:
+        groups = tuple(group for group in GROUPS if name in members.get(group, ()))
+        hosts.append(_host(path, name, groups, variables.get(name, {})))
+    return Inventory(path, tuple(hosts))
 
 
 def _members(group: str, listed: dict[str, Any]) -> list[str]:
     """The hosts of a group and of the groups below it."""
     table = listed.get(group, {})
-    below = (name for child in table.get("children", ()) for name in _members(child, listed))
-    return list(dict.fromkeys([*table.get("hosts", ()), *below]))
+    found = list(table.get("hosts", ()))
+    for child in table.get("children", ()):
+        found += _members(child, listed)
+    return list(dict.fromkeys(found))
 
 
 def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, Any]) -> Host:
@@ -179,7 +184,7 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         port=given.number("ansible_port", f"a port, such as {SSH_PORT}", int, 65_536) or SSH_PORT,
         user=given.word("ansible_user"),
         key=given.word("ansible_ssh_private_key_file"),
-        arguments=tuple(word for variable in ARGUMENTS for word in given.words(variable)),
+        arguments=tuple(chain.from_iterable(map(given.words, ARGUMENTS))),
         extra=str(variables.get(ARGUMENTS[-1], "")),
         local=variables.get("ansible_connection") == "local",
         link_mbit=given.number("link_mbit", "the Mbit/s of its link, such as 1000"),

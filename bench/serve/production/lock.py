@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 from packaging.utils import canonicalize_name
 
@@ -63,10 +64,13 @@ def of_server(server: Server) -> list[str]:
     return [*server.requirements] or [name for name in [server.distribution] if name]
 
 
+def of_servers(servers: Iterable[Server]) -> list[str]:
+    """The packages of several servers."""
+    return list(chain.from_iterable(map(of_server, servers)))
+
+
 def of_site() -> list[str]:
     """The packages of the kit's site: in the lock file, no dependency of others, and of no server."""
-    servers = {
-        name for stack in catalog.read().stacks.values() for server in stack.servers for name in of_server(server)
-    }
-    needed = {name for names in _needs().values() for name in names}
-    return [name for name in _entries() if name not in needed and name not in servers]
+    servers = chain.from_iterable(stack.servers for stack in catalog.read().stacks.values())
+    others = set(of_servers(servers)).union(*_needs().values())
+    return [name for name in _entries() if name not in others]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -308,17 +308,16 @@ def _of_packages(placed: Placed) -> dict[str, Any]:
     """Packages for the servers and their one-time commands; `build_commands` install packages of a release."""
     case, places = placed.case, placed.places
     of_release = _host_commands(replace(placed, places=replace(places, project="$release", venv="$venv")))
+    made_on_host: list[str] = []
+    for server in case.servers:
+        made_on_host += [render.text(words, places.names, server.name) for words in server.host_modules.values()]
     return {
         "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],
         "metrics_of": _figures(placed),
-        "build_packages": [package for server in case.servers for package in server.build_packages],
+        "build_packages": list(chain.from_iterable(server.build_packages for server in case.servers)),
         **_services_in_place(placed),
-        "made_on_host": [
-            render.text(template, places.names, server.name)
-            for server in case.servers
-            for template in server.host_modules.values()
-        ],
-        "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
+        "made_on_host": made_on_host,
+        "sysctls": dict(chain.from_iterable(server.sysctls.items() for server in case.servers)),
         "host_commands": _host_commands(placed),
         "build_commands": [words for words in of_release if words.startswith(PIP)],
         "release_commands": [words for words in of_release if not words.startswith(PIP)],
@@ -360,7 +359,7 @@ def _services_in_place(placed: Placed) -> dict[str, list[str]]:
     case = placed.case
     servers = distribution_services(case.servers, case)
     # Debian names the service of a cache as its package.
-    caches = [package for service in case.services for package in service.packages]
+    caches = list(chain.from_iterable(service.packages for service in case.services))
     if placed.places.bind == LOOPBACK:
         return {"port_services": [], "idle_services": [*servers, *caches]}
     return {"port_services": servers, "idle_services": caches}
@@ -412,11 +411,11 @@ def packages(servers: Sequence[Server], services: Sequence[Service], layers: Seq
 def _host_commands(placed: Placed) -> list[str]:
     """The commands to run once on the host for the servers."""
     project = project_files.names(placed)
-    return [
-        render.text(words, {**project, **render.context_of(server, placed)}, server.name)
-        for server in placed.case.servers
-        for words in server.host
-    ]
+    commands: list[str] = []
+    for server in placed.case.servers:
+        context = {**project, **render.context_of(server, placed)} if server.host else {}
+        commands += [render.text(words, context, server.name) for words in server.host]
+    return commands
 
 
 def _site_env(placed: Placed) -> dict[str, str]:

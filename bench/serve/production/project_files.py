@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -251,10 +252,9 @@ def listing(folder: Path) -> str:
 
 def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
-    of_servers = [name for server in case.servers for name in lock.of_server(server)]
-    of_services = [name for service in case.services for name in service.requirements]
+    of_services = chain.from_iterable(service.requirements for service in case.services)
     imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
-    return list(dict.fromkeys((*of_servers, *imported, *of_services)))
+    return list(dict.fromkeys((*lock.of_servers(case.servers), *imported, *of_services)))
 
 
 def _brought(case: Case) -> list[str]:
@@ -278,5 +278,5 @@ def _pinned(case: Case) -> list[str]:
 
 def _locks(case: Case) -> list[Path]:
     """The kit's lock files in commands of the servers."""
-    commands = " ".join(words for server in case.servers for words in server.host)
+    commands = " ".join(chain.from_iterable(server.host for server in case.servers))
     return [path for path in sorted(paths.KIT.glob("requirements-*.lock")) if path.name in commands]

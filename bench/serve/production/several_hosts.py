@@ -7,6 +7,7 @@ import json
 import shutil
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,12 @@ class _Writing:
 
     def write(self) -> list[Path]:
         """All files."""
-        written = [path for share in self.split.shares for path in self._host(share)]
+        written: list[Path] = []
+        for share in self.split.shares:
+            written += self._host(share)
         if len(self.split.web) > 1:
-            written += [path for web in self.split.web for path in self._drained(web)]
+            for web in self.split.web:
+                written += self._drained(web)
         written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
         of_playbook = sorted((templates.FOLDER / "several-hosts").glob(PLAYBOOK))
         playbook = [shutil.copy(path, self.folder) for path in of_playbook]
@@ -158,7 +162,9 @@ class _Writing:
     def _context(self, share: HostRole, placed: Placed, found: list[Unit]) -> dict[str, Any]:
         """The names for the templates of a host's files, those of one host's among them."""
         context = one_host.host_context(placed, found)
-        hosts = self.split.reached(share, placed)
+        reached = []
+        for port, hosts in self.split.reached(share, placed).items():
+            reached.append((port, [host.address for host in hosts]))
         context["ready_at"] = []
         if share.application and self.split.split:
             # The host's own servers are requested, not the front.
@@ -174,7 +180,7 @@ class _Writing:
             context |= {"ends_tls": False, "webroot": ""}
         return context | {
             "host": share.host,
-            "reached": [(port, [host.address for host in allowed]) for port, allowed in hosts.items()],
+            "reached": reached,
             "web_addresses": [host.address for host in self.split.web],
         }
 
@@ -209,7 +215,7 @@ class _Writing:
         """The playbook's variables of a host."""
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
-        packages += [package for server in share.servers for package in server.build_packages]
+        packages += chain.from_iterable(server.build_packages for server in share.servers)
         packages += one_host.metrics_packages(share.servers, self.placed.case)
         stopped = one_host.distribution_services(share.servers, self.placed.case)
         stopped += [service.packages[0] for service in share.services if service.packages]

@@ -119,8 +119,8 @@ class Split:
         if {*self.web, self.front} != {self.cache}:
             shared = {service.name: Address(self.cache.address, service.port) for service in self.case.services}
         if self.split:
-            doors = {door: port for server in self.outer for door, port in server.doors.items()}
-            shared |= {door: Address(self.front.address, port) for door, port in doors.items()}
+            for server in self.outer:
+                shared |= {door: Address(self.front.address, port) for door, port in server.doors.items()}
         return replace(placed, places=replace(placed.places, shared=shared))
 
     def seen_from(self, host: Host, placed: Placed, without: Host | None = None) -> Placed:
@@ -130,8 +130,10 @@ class Split:
         wiring = placed.wiring
         asked = self.inner[-1].name
         numbers = range(len(wiring.listens[asked]))
-        every = {web: [Address(web.address, FIRST_PORT + number) for number in numbers] for web in self.web}
-        behind = [address for web, addresses in every.items() if web != without for address in addresses]
+        every, behind = {}, []
+        for web in self.web:
+            every[web] = [Address(web.address, FIRST_PORT + number) for number in numbers]
+            behind += every[web] if web != without else []
         listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
         return replace(placed, wiring=Wiring(listens, {asked: behind}))
 

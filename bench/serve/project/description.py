@@ -260,13 +260,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         of_one = {name: getattr(self, name) or "" for name in ("check", "rows", "backup", "restore")}
         of_one["write.command"] = self.write.command if self.write else ""
         commands = {"setup": self.setup, "build": self.build, **{name: (words,) for name, words in of_one.items()}}
-        for name, command in (
-            (name, command) for name, read_description in commands.items() for command in read_description
-        ):
-            try:
-                shlex.split(command)
-            except ValueError as error:
-                raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
+        for name, words in commands.items():
+            for command in words:
+                _must_be_words(name, command)
         for name, worker in self.workers.items():
             _must_be_command(f"workers.{name}", name, worker.command)
         for name, job in self.jobs.items():
@@ -303,14 +299,19 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
 
 
+def _must_be_words(where: str, command: str) -> list[str]:
+    """The words of a command; raises ValueError if a shell could not read it."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"{where} is {command!r}: {str(error).lower()}") from None
+
+
 def _must_be_command(where: str, name: str, command: str) -> None:
     """Raises ValueError for a name or a command that a worker or job cannot have."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{where}: name it by at most 31 of a-z, 0-9 and -, a letter first")
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ValueError(f"{where}.command is {command!r}: {str(error).lower()}") from None
+    words = _must_be_words(f"{where}.command", command)
     if not words or (len(words) == 1 and words[0].startswith("python")) or "\n" in command:
         raise ValueError(f"{where}.command is {command!r}: write one such as 'manage.py clearsessions'")
 
@@ -442,7 +443,9 @@ def _projects_below(folder: Path) -> list[Path]:
 
 def _settings_modules(folder: Path) -> list[str]:
     """Modules that look like settings, production's first."""
-    files = [path for pattern in ("*/settings.py", "*/settings/*.py", "settings/*.py") for path in folder.glob(pattern)]
+    files: list[Path] = []
+    for pattern in ("*/settings.py", "*/settings/*.py", "settings/*.py"):
+        files += folder.glob(pattern)
     names: list[str] = []
     for path in sorted(files):
         parts = path.relative_to(folder).with_suffix("").parts

@@ -87,7 +87,9 @@ def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
     left = 0 if said.reads_environment or said.generated else facts.migrations_left
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         return f"{left} migrations are not applied to its database: run ./manage.py migrate"
-    first = CORRECT if page.error else LET_IN if is_refused(facts, page) else ""
+    first = LET_IN if is_refused(facts, page) else ""
+    if page.error:
+        first = CORRECT
     if form and form != page.path and not said.login:
         first = log_in(form)
     return f"{first}, or {otherwise}" if first else otherwise

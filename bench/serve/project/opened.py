@@ -388,10 +388,13 @@ def page_headers(project: UnderTest) -> dict[str, str]:
     checks, found = project.description.health_checks, project.facts.pages
     pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
     first = pages[0].headers if pages else {}
-    same = {name: value for name, value in first.items() if all(page.headers.get(name) == value for page in pages)}
-    texts = {name: value for name, value in same.items() if TEXT.fullmatch(value)}
+    same = {}
+    for name, value in first.items():
+        everywhere = all(page.headers.get(name) == value for page in pages)
+        if everywhere and TEXT.fullmatch(value) and name.lower() not in OF_ONE_ANSWER:
+            same[name] = value
     # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
-    return {name: value for name, value in texts.items() if name.lower() not in OF_ONE_ANSWER} | {"Vary": "Cookie"}
+    return same | {"Vary": "Cookie"}
 
 
 def page_environment(project: UnderTest) -> dict[str, str]:

@@ -10,7 +10,7 @@ import functools
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bench import paths, programs
@@ -75,13 +75,6 @@ def _runs(python: Path) -> bool:
     with contextlib.suppress(BenchError):
         return bool(venv_overlay.query_interpreter(python, ADVICE))
     return False
-
-
-def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
-    """The stacks served by each of these Pythons; unchanged without any."""
-    if not versions:
-        return tuple(stacks)
-    return tuple(f"{name}{',' if '@' in name else '@'}python={version}" for name in stacks for version in versions)
 
 
 @functools.cache

@@ -123,13 +123,6 @@ def packages_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def variants(stacks: Sequence[str], refs: Sequence[Ref]) -> tuple[str, ...]:
-    """The stacks with each of these commits; unchanged without any."""
-    if not refs:
-        return tuple(stacks)
-    return tuple(f"{name}{',' if '@' in name else '@'}ref={ref.label}" for name in stacks for ref in refs)
-
-
 def git(folder: Path, *words: str) -> str:
     """The output of a git command there; raises BenchError with git's last line on failure.
 

@@ -84,7 +84,10 @@ def python_of(venv: Path) -> Path:
 def own_packages(sites: tuple[str, ...]) -> frozenset[str]:
     """The canonical names of the distributions in those folders, except in the kit's environments."""
     not_own = (programs.servers_venv(), paths.STATE / programs.SERVERS)
-    own = [site for site in sites if not any(Path(site).is_relative_to(venv) for venv in not_own)]
+    own = []
+    for site in sites:
+        if not any(Path(site).is_relative_to(venv) for venv in not_own):
+            own.append(site)
     return frozenset(canonicalize_name(found.metadata["Name"]) for found in distributions(path=own))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
+from itertools import chain
 
 from bench.errors import BenchError, hint
 from bench.serve.project.description import CHECK_ID, Project
@@ -13,7 +14,7 @@ from bench.serve.project.inspection import Facts
 __all__ = ["GROUPS", "RULES", "examine", "require_ids"]
 
 MODULES = [vars(import_module(f"{__name__}.{group}")).values() for group in GROUPS]
-RULES = [item for module in MODULES for item in module if isinstance(item, Rule)]
+RULES = [item for item in chain.from_iterable(MODULES) if isinstance(item, Rule)]
 
 
 def examine(project: Project, facts: Facts, processes: int, threads: int, memory_mb: float = math.inf) -> list[Finding]:

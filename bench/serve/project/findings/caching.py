@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from bench.serve.project.description import FILE
 from bench.serve.project.findings.finding import DOCS, RENDER, WARNING, Examination, Occurrence, finding
@@ -66,8 +67,10 @@ def uncached_templates(examination: Examination) -> Iterator[Occurrence]:
 
 def _has_cached_loader(examination: Examination) -> bool:
     """True if the settings have a cached loader that is not in use here, as in a project that looks at DEBUG."""
-    files = {statement.file for those in examination.facts.statements.values() for statement in those}
-    return any("loaders.cached" in line for file in files for line in examination.source(file))
+    statements = chain.from_iterable(examination.facts.statements.values())
+    files = {statement.file for statement in statements}
+    lines = chain.from_iterable(map(examination.source, files))
+    return any("loaders.cached" in line for line in lines)
 
 
 @finding("cookie-set", WARNING, IN_FORMS, link=CACHE_DOCS, found_in=RENDER)
@@ -90,8 +93,8 @@ def cookie_set(examination: Examination) -> Iterator[Occurrence]:
 def cookie_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a cookie, so that no layer stores it."""
     pages = _without_cookies(examination)
-    causes = {name for page in pages for name in page.causes if name.startswith("reads ")}
-    for cause in sorted(causes):
+    causes = set[str]().union(*(page.causes for page in pages))
+    for cause in sorted(name for name in causes if name.startswith("reads ")):
         alike = [page for page in pages if cause in page.causes]
         cookie = cause.removeprefix("reads ")
         yield Occurrence(
@@ -174,7 +177,7 @@ def session_read(examination: Examination) -> Iterator[Occurrence]:
 def vary_other(examination: Examination) -> Iterator[Occurrence]:
     """A page varies by a header that no cache key has."""
     pages = _without_cookies(examination)
-    names = dict.fromkeys(name for page in pages for name in sorted(_varies_by(page) - VARY_ALLOWED))
+    names = dict.fromkeys(chain.from_iterable(sorted(_varies_by(page) - VARY_ALLOWED) for page in pages))
     languages = "give each language a path (i18n_patterns) and take LocaleMiddleware off the others"
     for name in names:
         alike = [page for page in pages if name in _varies_by(page)]

@@ -108,14 +108,6 @@ def test_a_version_of_pyenv_is_found_though_its_shim_does_not_run(on_path, monke
     assert pythons.choose(["3.77"]) == ("3.77",)
 
 
-def test_each_stack_is_served_by_each_python_under_a_name_of_its_own():
-    assert pythons.variants(["a", "b@processes=2"], ["3.12", "3.13"]) == (
-        *("a@python=3.12", "a@python=3.13"),
-        *("b@processes=2,python=3.12", "b@processes=2,python=3.13"),
-    )
-    assert pythons.variants(["a"], []) == ("a",)
-
-
 def test_the_instrument_s_own_version_has_its_environment():
     assert pythons.environment(OWN).venv == paths.VENV
     assert pythons.described(OWN).startswith(f"{sys.implementation.name.replace('cpython', 'CPython')} {OWN}.")

@@ -88,14 +88,3 @@ def test_lists_of_packages_tell_whether_an_environment_can_be_shared(repository)
     assert with_one != before
     (repository / "uv.lock").write_text("version = 1\n")
     assert refs.packages_digest(repository / "site") not in (before, with_one)
-
-
-def test_each_stack_has_a_variant_of_each_commit():
-    chosen = (Ref("main", "0" * 40), Ref("tree", ""))
-    assert refs.variants(["gunicorn", "uwsgi@processes=2"], chosen) == (
-        "gunicorn@ref=main",
-        "gunicorn@ref=tree",
-        "uwsgi@processes=2,ref=main",
-        "uwsgi@processes=2,ref=tree",
-    )
-    assert refs.variants(["gunicorn"], ()) == ("gunicorn",)
