@@ -21,7 +21,7 @@ from bench.measure.faults.kinds import FAULTS
 from bench.measure.records import schema
 from bench.measure.records.faults import GROUPS as FAULT_GROUPS
 from bench.serve.catalog import catalog
-from bench.serve.catalog.manifest import Layer, Stack
+from bench.serve.catalog.manifest import PLACES, Layer, Stack
 from bench.serve.project import description
 from bench.verify.outcome import GROUPS as CHECK_GROUPS
 from bench.verify.suite import all_checks
@@ -33,12 +33,6 @@ STATUSES = [
     ("2", "it could not be done: a wrong argument, a missing program"),
     ("130, 143", "interrupted by Ctrl-C or SIGTERM; everything it started is stopped"),
 ]
-KINDS = {
-    "outer": "in a server, following the headers of pages",
-    "django": "inside Django, in middleware",
-    "templates": "inside Django, in the site's own code",
-    "": "nowhere",
-}
 
 
 def write_all() -> None:
@@ -181,7 +175,7 @@ def _layer(layer: Layer) -> str:
         parts.append(_picture(where[layer.scope]))
     rows = [
         ("caches", layer.caches),
-        ("where", KINDS[layer.kind]),
+        ("where", PLACES[layer.kind] if layer.kind else "nowhere"),
         ("services", ", ".join(layer.services) or "none"),
         ("a write invalidates", layer.invalidation or "nothing: the time to live ends a stale page"),
         ("many requests for a missing page", layer.coalesces or "each renders it"),

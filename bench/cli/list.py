@@ -13,7 +13,7 @@ from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, working
 from bench.serve.catalog import values
 from bench.serve.catalog.compatibility import NOT_INSTALLED
-from bench.serve.catalog.manifest import HISTORIC
+from bench.serve.catalog.manifest import HISTORIC, PLACES
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.survey import survey
 from bench.words import first_names, joined
@@ -21,12 +21,6 @@ from bench.words import first_names, joined
 FOR_HISTORIC = "only if named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
 FOR_WRITES = "docs/hosts.md; the effect of a write holds for a site that names the stale pages"
-KINDS = {
-    "outer": ("outer", "in a server, following the headers of pages; any project"),
-    "django": ("inside Django", "in middleware that the kit's settings put in front; any project"),
-    "templates": ("in templates", "written into the code of a site"),
-}
-
 
 OPTIONS = (
     *options.APPLIED,
@@ -177,9 +171,9 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
 def _places(layers: dict[str, Any]) -> list[tuple[str, str]]:
     """Each place of a cache with its layers."""
     rows = []
-    for kind, (where, how) in KINDS.items():
+    for kind, where in PLACES.items():
         names = [name for name, layer in layers.items() if layer["kind"] == kind]
-        rows.append((where, f"{how}: {', '.join(names)}"))
+        rows.append((where, ", ".join(names)))
     return rows
 
 

@@ -22,6 +22,12 @@ from bench.serve.catalog.toml import decode, read_toml
 Cached = Literal["nothing", "parts", "pages"]
 CACHED = get_args(Cached)  # the least first
 HISTORIC = "historic"
+# Kind of a layer -> the place of its cache.
+PLACES = {
+    "outer": "in a server, following the headers of pages",
+    "django": "inside Django, in middleware",
+    "templates": "inside Django, in the site's own code",
+}
 
 
 class Stack(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,8 +97,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     several_hosts  the promise about a write on one of several web hosts; `verify --inventory` proves it
     one_host      or else the reason why the layer needs servers on one host
     hosts_expire  on several web hosts only the time to live ends a stale page
-    kind          the place of caching: `outer`, in a server, following the pages' headers; `django`, in the project's
-                  middleware; or `templates`, in the site's own code
+    kind          the place of caching, one of PLACES; empty without caching
     unsafe        stacks and pages with which one visitor may get another's page, and the alternative; or empty
     in_site       the reason why only a site with the layer in its own code can be served; empty: any project can
     declares      checks of `verify` that the layer cannot pass by its nature
