@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Site, rows_now
 
 
@@ -17,7 +17,7 @@ class Changed:
     by_rows    the paths of pages whose rows another program may have changed
     """
 
-    by_itself: Mapping[str, Expected] = field(default_factory=dict)
+    by_itself: Mapping[str, ExpectedPage] = field(default_factory=dict)
     by_rows: tuple[str, ...] = ()
 
 
@@ -34,7 +34,7 @@ def changed(site: Site) -> Changed:
     return Changed(by_itself, tuple(path for path in others if path not in by_itself))
 
 
-def knowing(site: Site, by_itself: Mapping[str, Expected]) -> Site:
+def knowing(site: Site, by_itself: Mapping[str, ExpectedPage]) -> Site:
     """Add the new knowledge of pages that change by themselves to the site.
 
     A page is compared with the text common to all its renderings, if another rendering confirms this text; otherwise

@@ -25,7 +25,7 @@ _WORDS = re.compile(r"\w+|\W")
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedPage:
     """A response rendered in process.
 
     content_type  as in Answer.content_type
@@ -80,7 +80,7 @@ class Expected:
         """True if every rendering has the very same bytes, without a CSRF token."""
         return self.compared and self.parts == (self.body,)
 
-    def same(self, other: Expected) -> bool:
+    def same(self, other: ExpectedPage) -> bool:
         """True if other renderings have the same status, type and parts."""
         alike = (self.status, self.content_type) == (other.status, other.content_type)
         return alike and all(self.difference(body) is None for body in (other.body, *other.again))
@@ -90,13 +90,13 @@ class Expected:
         return _difference(self.parts, normalised(text)) if self.compared else None
 
 
-def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
+def expected_page(path: str, rendered: Mapping[str, Any]) -> ExpectedPage:
     """The page at this path in the output of `manage.py renderpages`; raises BenchError if missing."""
     try:
         answer = rendered[path]
         kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
         text, *others = (_text(body, answer["content_type"]) for body in (answer["body"], *answer.get("again", ())))
-        found = Expected(answer["status"], kind, text, tuple(others), location)
+        found = ExpectedPage(answer["status"], kind, text, tuple(others), location)
         found = replace(
             found,
             varying=frozenset(answer.get("varying", ())),

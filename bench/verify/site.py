@@ -30,7 +30,7 @@ from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
 from bench.verify.finding import NEEDS_DATABASE, NotTried
-from bench.verify.in_process import Expected, expected_page
+from bench.verify.in_process import ExpectedPage, expected_page
 
 TIMEOUT_S = 180
 # Number of public pages requested by several visitors.
@@ -88,7 +88,7 @@ class Site:
     """
 
     urls: Mapping[str, str]
-    pages: Mapping[str, Expected]
+    pages: Mapping[str, ExpectedPage]
     static: Path
     static_url: str
     runner: Interpreter
@@ -139,10 +139,10 @@ class Site:
         paths = dict.fromkeys(self.urls[kind] for kind in kinds)
         return [path for path in paths if path in self.html_paths]
 
-    def expected(self, path: str) -> Expected:
+    def expected(self, path: str) -> ExpectedPage:
         """The page as rendered in process; for an unknown path only the headers that vary."""
         known = self.has_database and path in self.pages
-        return self.pages[path] if known else Expected(0, "", "", varying=self.varying)
+        return self.pages[path] if known else ExpectedPage(0, "", "", varying=self.varying)
 
     @property
     def public_paths(self) -> list[str]:
@@ -212,7 +212,7 @@ class Site:
         self.require_writes()
         self._command(words, env, reads=False)
 
-    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, Expected]:
+    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, ExpectedPage]:
         """Render these pages now; `often`: show the differences between renderings."""
         rendered = self._command(["renderpages", *(["--often"] if often else []), *paths], None)
         return {path: expected_page(path, rendered) for path in paths}

@@ -12,7 +12,7 @@ from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
 from bench.verify import page_parser, wire
 from bench.verify.finding import NEEDS_DATABASE, NotTried
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Site, described_urls, static_urls
 from bench.verify.wire import BadAnswer, Target
 
@@ -22,10 +22,10 @@ NO_COMMANDS = Interpreter((), Path(), Path())
 LISTED, DETAIL = re.compile(r"[^/?#]+/2/"), re.compile(r"[1-9][0-9]*/")
 
 
-class NoExpectedPages(Mapping[str, Expected]):
+class NoExpectedPages(Mapping[str, ExpectedPage]):
     """Stand-in for expected pages that cannot be rendered in process: each look-up raises NotTried."""
 
-    def __getitem__(self, path: str) -> Expected:
+    def __getitem__(self, path: str) -> ExpectedPage:
         raise NotTried(NEEDS_DATABASE)
 
     def __iter__(self) -> Iterator[str]:

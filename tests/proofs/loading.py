@@ -9,7 +9,7 @@ from pathlib import Path
 from bench import programs
 from bench.errors import BenchError
 from bench.measure import load
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.run import load_process
 from bench.measure.run.local import GRACE_S
 from bench.measure.run.trial import LoadSettings
@@ -22,7 +22,7 @@ def closed_loop(pages: Iterable[str], duration_s: int, wanted: str | None = None
     return LoadSettings(tool, str(program), duration_s, threads=1)
 
 
-def loaded(how: LoadSettings, job: Job, pids: Iterable[int]) -> tuple[float, float]:
+def loaded(how: LoadSettings, job: LoadJob, pids: Iterable[int]) -> tuple[float, float]:
     """Requests/s, and requests for a second of the CPU time of these process trees. Raises BenchError."""
     before = sum(map(processes.cpu_seconds, pids))
     with tempfile.TemporaryDirectory() as folder:

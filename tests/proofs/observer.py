@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass, field
 
 from bench.cli.argument_types import count
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.run.local import Observer
 from bench.measure.run.trial import LoadSettings
 from bench.measure.stats import LEADS, Table
@@ -63,7 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(running: Running, load: LoadSettings, job: Job, rounds: int) -> Measured:
+def measure(running: Running, load: LoadSettings, job: LoadJob, rounds: int) -> Measured:
     """Make the pairs, after one load that is not counted."""
     measured, pids = Measured(), running.pids.values()
     loaded(load, job, pids)

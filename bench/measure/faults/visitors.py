@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.visits import Visit, visits
 from bench.measure.run import load_process
@@ -81,14 +81,14 @@ def parse_page_marker(body: str) -> tuple[str, ...] | None:
     return found.groups() if found else None
 
 
-def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> Job:
+def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:
     """The load: every second request closes its connection, so that half of all requests open one."""
     turns = [*asked, *asked]
     headers = tuple(
         (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
         for number, page in enumerate(turns)
     )
-    return Job(
+    return LoadJob(
         url,
         tuple(page.path for page in turns),
         connections=MAX_CONNECTIONS if rate else CAPACITY_CONNECTIONS,

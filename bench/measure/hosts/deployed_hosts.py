@@ -11,7 +11,7 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.serve.machine.http import CLOSE, VisitError, fetch
 from bench.serve.machine.http import TIMEOUT_S as VISIT_S
 from bench.serve.production.inventory import TRUST, Inventory, front_of
@@ -47,7 +47,7 @@ class DeployedHosts:
             raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
         return names
 
-    def job(self, job: Job) -> Job:
+    def job(self, job: LoadJob) -> LoadJob:
         """The load, made at the front."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
         headers = tuple(f"{line}{lines}" for line in job.headers or ("",) * len(job.paths))

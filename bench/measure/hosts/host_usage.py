@@ -135,7 +135,7 @@ def _interface(address: str) -> str:
     return printed.decode().split()[1].split("@")[0] if printed else ""
 
 
-class Database:
+class PostgresConnections:
     """Counts the connections of PostgreSQL, by a connection that does not count."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class HostUsage:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._cores = cores(settings["cores"])
         self._link = Link(settings["address"], settings["link_bits_per_second"])
-        self._database = Database() if settings["database"] else None
+        self._database = PostgresConnections() if settings["database"] else None
         self._log_path = settings["access_log"]
         self._memory_peak: int | None = None
         self._link_peak: float | None = None

@@ -19,7 +19,7 @@ import msgspec
 from bench.errors import BenchError
 from bench.measure.hosts import archive, on_host
 from bench.measure.hosts.play import Plays, TaskResult
-from bench.measure.load import Figures, Job
+from bench.measure.load import Figures, LoadJob
 from bench.measure.load.engine import Engine, encoded
 from bench.measure.load.openloop.counts import together
 from bench.serve.production.inventory import DB, LOAD, WEB, Host, Inventory, front_of
@@ -83,7 +83,7 @@ class Loaders:
 
     def make(
         self,
-        job: Job,
+        job: LoadJob,
         folder: Path,
         warm_up_s: float = 0.0,
         access_log: str = "",
@@ -128,7 +128,7 @@ def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
     return tool.parse(json.dumps(encoded(together([share.counts for share in shares]))), "")
 
 
-def cores_used(job: Job, cores: int, hosts: int) -> int:
+def cores_used(job: LoadJob, cores: int, hosts: int) -> int:
     """Number of processes on each host."""
     return min(cores, job.connections // hosts)
 

@@ -25,7 +25,7 @@ from zipfile import ZipFile
 
 from bench.measure.hosts.host_usage import HostUsage
 from bench.measure.load.openloop import processes
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 
 TRIAL = "trial.json"
 # Beyond the last response: a controller whose machine has gone ends nothing.
@@ -78,7 +78,7 @@ def _load(trial: dict[str, Any], own: dict[str, Any], begins: float) -> dict[str
 
 def _made(trial: dict[str, Any], own: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The counts of the host's processes."""
-    job = Job(**{**trial["job"], "own": own["processes"], **changes})
+    job = LoadJob(**{**trial["job"], "own": own["processes"], **changes})
     lead_s = max(0.0, (job.begins or 0.0) - time.time())
     # SIGALRM ends the program, and its processes end with it.
     signal.alarm(int(lead_s) + job.seconds + job.timeout_s + GRACE_S)

@@ -13,7 +13,7 @@ from bench.interrupt import Interrupts
 from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.hosts.loaders import Loaders, LoadShare
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.engine import Engine
 from bench.measure.records.folder import write_json
 from bench.measure.records.trials import Condition, Trial
@@ -88,11 +88,11 @@ class HostsLoad:
     def get(self, path: str) -> bytes:
         return self.site.get(path)
 
-    def warm_up(self, job: Job, load: LoadSettings) -> None:
+    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
         """Have unmeasured load made from all load hosts, right before the load."""
         self.warm_up_s = load.warmup_s
 
-    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Warm up, make the load and note the usage of the hosts; counts of each load host are stored.
 
         Raises TrialError if any single host had errors or no response.

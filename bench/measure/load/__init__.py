@@ -13,11 +13,11 @@ from bench.errors import BenchError
 from bench.measure.load.ab import Ab
 from bench.measure.load.base import Command, Figures, LoadError, Tool
 from bench.measure.load.engine import ClosedLoopTool, Engine, OpenLoopTool
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 from bench.measure.load.siege import Siege
 from bench.measure.load.wrk import Wrk
 
-__all__ = ["CHOICES", "TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
+__all__ = ["CHOICES", "TOOLS", "Command", "Figures", "LoadError", "LoadJob", "Tool", "choose"]
 
 # In order of preference: the first suitable installed tool is used. The engine is always available; siege measures less
 # and runs only on request.

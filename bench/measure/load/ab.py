@@ -7,7 +7,7 @@ empty response as a good one.
 from __future__ import annotations
 
 from bench.measure.load.base import Command, Figures, Tool, number
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 
 # ab stops at a number of requests, 50,000 when only a time is given; this one is never reached in the time.
 ENDLESS = 5_000_000
@@ -21,7 +21,7 @@ class Ab(Tool):
     version = ("-V",)
     url_list = False
 
-    def command(self, program: str, job: Job) -> Command:
+    def command(self, program: str, job: LoadJob) -> Command:
         """ab for a given time; -n comes after -t, because -t sets -n too."""
         keep = ("-k",) if job.keep_alive else ()
         time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
@@ -29,7 +29,7 @@ class Ab(Tool):
         argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
         return Command(argv)
 
-    def threads(self, job: Job) -> int:
+    def threads(self, job: LoadJob) -> int:
         """Always one."""
         return 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import BenchError
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 from bench.measure.records.trials import Errors, TrialFigures
 from bench.measure.stats import histogram
 from bench.words import plural
@@ -87,7 +87,7 @@ class Tool(ABC):
     mode: str = "closed"
 
     @abstractmethod
-    def command(self, program: str, job: Job) -> Command:
+    def command(self, program: str, job: LoadJob) -> Command:
         """The command for the load of `job`."""
 
     def parse(self, stdout: str, stderr: str) -> Figures:
@@ -104,7 +104,7 @@ class Tool(ABC):
     def figures(self, stdout: str) -> Figures:
         """The figures in the tool's output. `parse` treats any exception as output without figures."""
 
-    def threads(self, job: Job) -> int | None:
+    def threads(self, job: LoadJob) -> int | None:
         """Number of processor cores kept busy with this job; None if unlimited."""
         return job.threads
 

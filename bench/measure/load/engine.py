@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.measure.load.base import HERE, PERCENTILES, Command, Figures, Tool, last_object
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 from bench.measure.stats import histogram
 
 
@@ -27,14 +27,14 @@ class Engine(Tool):
     version = ("-c", "from bench.measure.load.openloop import VERSION; print(VERSION)")
     url_list = True
 
-    def command(self, program: str, job: Job) -> Command:
+    def command(self, program: str, job: LoadJob) -> Command:
         """The program with its job in a file."""
         files = {"openloop.json": json.dumps(asdict(job), indent=1) + "\n"}
         return Command(
             (program, "-m", "bench.measure.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[2])}
         )
 
-    def threads(self, job: Job) -> int:
+    def threads(self, job: LoadJob) -> int:
         """Each is a process."""
         return job.processes
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from bench.measure.load.base import HERE, Command, Figures, Tool
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 
 
 class Siege(Tool):
@@ -20,7 +20,7 @@ class Siege(Tool):
     url_list = True
     can_keep_alive = False
 
-    def command(self, program: str, job: Job) -> Command:
+    def command(self, program: str, job: LoadJob) -> Command:
         """siege with a separate home folder, for its settings and its file of cookies.
 
         siege ends at a whole second of the clock, up to one second early, so one second is added.
@@ -30,7 +30,7 @@ class Siege(Tool):
         argv = (program, "-b", "-c", str(job.connections), "-t", f"{job.seconds + 1}S", "-f", "urls.txt")
         return Command(argv, {".siege/siege.conf": settings, "urls.txt": urls}, {"HOME": "."})
 
-    def threads(self, job: Job) -> int | None:
+    def threads(self, job: LoadJob) -> int | None:
         """No limit of threads."""
         return None
 

@@ -8,7 +8,7 @@ rest, for requests delayed by a slow response.
 from __future__ import annotations
 
 from bench.measure.load.base import HERE, Command, Figures, Tool, last_object
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 
 
 class Wrk(Tool):
@@ -19,7 +19,7 @@ class Wrk(Tool):
     version = ("-v",)
     url_list = True
 
-    def command(self, program: str, job: Job) -> Command:
+    def command(self, program: str, job: LoadJob) -> Command:
         """wrk with a script for the paths.
 
         Threads share the connections evenly, because wrk drops the remainder of the division.
@@ -42,7 +42,7 @@ class Wrk(Tool):
         env = {"BENCH_THREADS": str(threads), "BENCH_SECONDS": str(job.seconds)}
         return Command(argv, {"paths.txt": "\n".join(job.paths) + "\n"}, env)
 
-    def threads(self, job: Job) -> int:
+    def threads(self, job: LoadJob) -> int:
         """The largest number of threads that divides the connections."""
         return max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
 from bench.measure.report import answer, facts, ranking, visitors
-from bench.measure.report.document import FORMAT, Document, FaultCase, Host, Ranking, RunFacts
+from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.costs import HostCosts
@@ -49,7 +49,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
     for number, run in enumerate(every):
         every_fault += visitors.cases(run, number)
     made: list[Ranking] = []
-    hosts: list[Host] = []
+    hosts: list[HostRow] = []
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
@@ -136,7 +136,7 @@ def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
 # ------------------------------------------------------------------------------------------------ hosts
 
 
-def _hosts(run: Run) -> Iterable[Host]:
+def _hosts(run: Run) -> Iterable[HostRow]:
     """Costs of each host under each load, medians of the rounds; empty for a run on one host."""
     found: dict[tuple[str, str, str], list[HostCosts]] = {}
     for trial in run.latest.values():
@@ -145,7 +145,7 @@ def _hosts(run: Run) -> Iterable[Host]:
                 key = (case_name(trial.stack, trial.layer), trial.workload, name)
                 found.setdefault(key, []).append(costs)
     for (case, workload, name), every in found.items():
-        yield Host(
+        yield HostRow(
             case,
             workload,
             name,

@@ -115,7 +115,7 @@ class Checks:
 
 
 @dataclass(frozen=True)
-class Host:
+class HostRow:
     """Costs of a host of an inventory under a load, medians of the rounds."""
 
     case: Annotated[str, means("Name of the case.")]
@@ -217,4 +217,4 @@ class Document:
     runs: Annotated[tuple[RunFacts, ...], means("The folders it was made from.")]
     boards: Annotated[tuple[Ranking, ...], means("The cases, in tables that may be compared within.")]
     faults: Annotated[tuple[FaultCase, ...], means("The faults that were made.")]
-    hosts: Annotated[tuple[Host, ...], means("What each host of an inventory used; empty on one host.")]
+    hosts: Annotated[tuple[HostRow, ...], means("What each host of an inventory used; empty on one host.")]

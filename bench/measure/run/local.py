@@ -19,7 +19,7 @@ import psutil
 
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.interrupt import Interrupts
-from bench.measure.load import Job, LoadError
+from bench.measure.load import LoadError, LoadJob
 from bench.measure.records.folder import CHECKS_FILE
 from bench.measure.records.records import Plan, served_words
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
@@ -384,14 +384,14 @@ class HereLoad(Observer):
     def log(self) -> Path | None:
         return newest_log(self._running.logs)
 
-    def warm_up(self, job: Job, load: LoadSettings) -> None:
+    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
         """Make load with stored output. Load tools count in whole seconds, so a shorter load is interrupted."""
         seconds = math.ceil(load.warmup_s)
         command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
         limit_s, after_s = seconds + GRACE_S, load.warmup_s
         load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
 
-    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Run the load tool, sample the deployment, and record the state after the load."""
         command = load.tool.command(load.program, job)
         limit_s = job.seconds + job.timeout_s + GRACE_S

@@ -18,7 +18,7 @@ from bench.serve.deployment.case import Case
 from bench.serve.deployment.deployment import database_alone
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
-from bench.verify.in_process import Expected, expected_page
+from bench.verify.in_process import ExpectedPage, expected_page
 
 # Pages that are rendered of each workload.
 MOST = 20
@@ -70,7 +70,7 @@ def _paths(project: UnderTest, workloads: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(paths or project.description.first_pages))[:MOST]
 
 
-def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
+def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, ExpectedPage]:
     project, identity = case.project, case.project.worker()
     commands.make_files(project, identity)
     # Names of static files are in pages.
@@ -85,7 +85,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
     return {path: expected_page(path, pages) for path in paths}
 
 
-def _difference(page: Expected, other: Expected | None) -> tuple[str, str] | None:
+def _difference(page: ExpectedPage, other: ExpectedPage | None) -> tuple[str, str] | None:
     """The texts of two renderings at their first difference; None if equal."""
     if other is None:
         return f"status {page.status}", "no page"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from bench.measure import load as load_tools
-from bench.measure.load import Job, Tool
+from bench.measure.load import LoadJob, Tool
 from bench.measure.records import records
 from bench.measure.records.folder import Folder
 from bench.measure.records.trials import Condition, Costs, Errors, Evidence, Trial, TrialFigures, TrialIdentity
@@ -71,10 +71,10 @@ class LoadSettings:
         tool, program = self.at_rate
         return replace(self, tool=tool, program=program, mode="open", duration_s=item.seconds or self.duration_s)
 
-    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool) -> Job:
+    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool) -> LoadJob:
         """The job of a trial at a level."""
         reuse = self.tool.can_keep_alive and keep_alive
-        job = Job(url, paths, level, self.duration_s, self.threads, keep_alive=reuse)
+        job = LoadJob(url, paths, level, self.duration_s, self.threads, keep_alive=reuse)
         if self.mode == "closed":
             return job
         connections = min(MAX_CONNECTIONS, max(MIN_CONNECTIONS, level * job.timeout_s))
@@ -145,10 +145,10 @@ class TrialLoad(Protocol):
     def get(self, path: str) -> bytes:
         """The body of a page; raises VisitError."""
 
-    def warm_up(self, job: Job, load: LoadSettings) -> None:
+    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
         """Make unmeasured load. Raises TrialError."""
 
-    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Make the load, sample its costs and check pages meanwhile. Raises TrialError."""
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from bench.measure.run.plan import Deployment, Measurement, PlannedCase, Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, rate_words
 from bench.measure.run.schedules import Schedule
-from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Search, Settings, TuningSpace
+from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Settings, SettingsSearch, TuningSpace
 from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import paragraph
 from bench.printer import Printer
@@ -111,7 +111,7 @@ class Tuner:
                 self.skipped[name] = case.reason
             else:
                 others.append(tunable(project, name, self.layer, plan.changes))
-        self.search = Search(own, plan.margin, self._memory_bytes(prepared), others)
+        self.search = SettingsSearch(own, plan.margin, self._memory_bytes(prepared), others)
 
     def _memory_bytes(self, prepared: Prepared) -> int | None:
         """Room for memory: the size's, else the machine's."""

@@ -182,7 +182,7 @@ class StaircaseMaker(Protocol):
 
 
 @dataclass
-class Search:
+class SettingsSearch:
     """Choice of the next settings.
 
     margin        minimum relative gain of a rate

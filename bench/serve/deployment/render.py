@@ -35,7 +35,7 @@ from bench.serve.project import opened
 OVER = "\n"
 
 
-class Engine(jinja2.Environment):
+class TemplateEngine(jinja2.Environment):
     """Templates by their paths, or by their names below `home`; of several templates of one name, each extends the
     next.
     """
@@ -65,7 +65,7 @@ class Engine(jinja2.Environment):
         return path.read_text("utf-8"), str(path), lambda: path.stat().st_mtime_ns == changed
 
 
-ENGINE = Engine(SERVERS)
+ENGINE = TemplateEngine(SERVERS)
 
 
 def instance_name(server: str, number: int) -> str:

@@ -10,10 +10,10 @@ import jinja2
 from bench import paths
 from bench.errors import BenchError
 from bench.serve.catalog.server import TEMPLATE, source
-from bench.serve.deployment.render import Engine
+from bench.serve.deployment.render import TemplateEngine
 
 FOLDER = paths.DEPLOY / "production"
-ENGINE = Engine(FOLDER)
+ENGINE = TemplateEngine(FOLDER)
 
 
 def write(name: str, target: Path, context: dict[str, Any]) -> Path:

@@ -23,7 +23,7 @@ from bench.serve.project import description, inspection, pythons, refs, venv_ove
 from bench.serve.project.description import FILE, HOME, START, Description, Project
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.serve.project.refs import Ref
-from bench.serve.project.venv_overlay import KIT_PACKAGES, Interpreter, VenvOverlay
+from bench.serve.project.venv_overlay import KIT_PACKAGES, PythonFacts, VenvOverlay
 
 Found = TypeVar("Found")
 # What the memo of a project has of its commits.
@@ -132,7 +132,7 @@ class UnderTest:
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
 
     @functools.cached_property
-    def _interpreter(self) -> Interpreter:
+    def _interpreter(self) -> PythonFacts:
         return venv_overlay.query_interpreter(self.project.python)
 
     @property

@@ -47,7 +47,7 @@ _WITHOUT_CLONES = (
 )
 
 
-class Interpreter(msgspec.Struct, frozen=True):
+class PythonFacts(msgspec.Struct, frozen=True):
     """Facts about a Python: version (`3.12`), folders, and package folders."""
 
     version: str
@@ -112,12 +112,12 @@ def servers_module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def query_interpreter(python: Path, advice: str = ADVICE) -> Interpreter:
+def query_interpreter(python: Path, advice: str = ADVICE) -> PythonFacts:
     """Query an interpreter; raises BenchError with a remedy if it cannot run."""
     problem = f"{python}: cannot be run"
     said = _run([str(python), "-c", _ASK], problem, advice, ASK_TIMEOUT_S)
     try:
-        return msgspec.json.decode(said.strip().rpartition("\n")[2], type=Interpreter)
+        return msgspec.json.decode(said.strip().rpartition("\n")[2], type=PythonFacts)
     except msgspec.DecodeError:
         raise BenchError(f"{problem}: it does not say its version; {advice}") from None
 
@@ -148,7 +148,7 @@ def place(folder: Path) -> Path:
     return folder / "venv"
 
 
-def kit_venv(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
+def kit_venv(found: PythonFacts, python: Path, advice: str = ADVICE) -> Path:
     """The virtual environment with the servers for that version of Python: the kit's own, or one made for it.
 
     Raises BenchError, with a remedy, if the servers cannot be installed.
@@ -166,7 +166,7 @@ def kit_venv(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     return venv
 
 
-def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
+def _install(venv: Path, found: PythonFacts, python: Path, advice: str) -> None:
     done, wanted = venv / "installed", programs.requirements()[programs.SERVERS]
     if done.is_file() and done.read_text("utf-8") == "\n".join(wanted):
         return
@@ -239,7 +239,7 @@ def _link_kit(venv: Path) -> Path:
     return folder
 
 
-def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
+def _make(venv: Path, found: PythonFacts, python: Path, kit: Path) -> None:
     _run([str(python), "-m", "venv", "--without-pip", str(venv)], f"{python} cannot make a virtual environment")
     site = next(venv.glob("lib/*/site-packages"))
     packages = _link_kit(venv)

@@ -17,7 +17,7 @@ from bench.verify import hits
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
-from bench.verify.in_process import Expected, as_in_process
+from bench.verify.in_process import ExpectedPage, as_in_process
 from bench.verify.odd_clients import (
     USUAL,
     OddClient,
@@ -164,13 +164,13 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
         yield from _both_orders(context, path, single, *rendered)
 
 
-def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
+def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
     """The two different pages; None if equal, or if the site refuses the client's host."""
     found = _differing(context, path, client)
     return found if found and found[0].status != REFUSED_HOST else None
 
 
-def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
+def _differing(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
     """The pages rendered for this client and for the usual one; None if equal."""
     odd = _rendered(context, path, client)
     known = context.site.pages.get(path) if context.site.has_database else None
@@ -181,20 +181,20 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
         return None
     # A text that changes with each rendering is no difference.
     again = _rendered(context, path, USUAL)
-    usual = Expected(usual.status, usual.content_type, usual.body, (again.body,), usual.location)
+    usual = ExpectedPage(usual.status, usual.content_type, usual.body, (again.body,), usual.location)
     odd_again = _rendered(context, path, client)
-    odd = Expected(odd.status, odd.content_type, odd.body, (odd_again.body,), odd.location)
+    odd = ExpectedPage(odd.status, odd.content_type, odd.body, (odd_again.body,), odd.location)
     return None if usual.same(odd) or usual.same(odd_again) else (odd, usual)
 
 
-def _rendered(context: Context, path: str, client: OddClient) -> Expected:
+def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:
     """The page as rendered for this client past every layer."""
     return _expected(context, client.get(context, path, _nobody()))
 
 
-def _expected(context: Context, answer: Answer) -> Expected:
+def _expected(context: Context, answer: Answer) -> ExpectedPage:
     text = as_in_process(answer.text, context.target)
-    return Expected(answer.status, answer.content_type, text, location=answer.header("Location"))
+    return ExpectedPage(answer.status, answer.content_type, text, location=answer.header("Location"))
 
 
 def _nobody() -> str:
@@ -202,7 +202,9 @@ def _nobody() -> str:
     return f"nobody{secrets.token_hex(8)}"
 
 
-def _both_orders(context: Context, path: str, client: OddClient, odd: Expected, usual: Expected) -> Iterator[Finding]:
+def _both_orders(
+    context: Context, path: str, client: OddClient, odd: ExpectedPage, usual: ExpectedPage
+) -> Iterator[Finding]:
     for odd_first in (True, False):
         _make_cold(context)
         order = [(client, [odd, usual] if client.alias else [odd]), (USUAL, [usual])]

@@ -19,7 +19,7 @@ from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
 from bench.verify.expect import has
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.in_process import Expected, as_in_process
+from bench.verify.in_process import ExpectedPage, as_in_process
 from bench.verify.rows import PendingPage, Row, Writer
 from bench.verify.site import INSIDE, MAX_PAGES
 from bench.verify.wire import Answer
@@ -339,7 +339,7 @@ def _linked(context: Context, page: str) -> list[str]:
     return near[:MAX_PAGES]
 
 
-def _stale(context: Context, path: str, right: Expected, until: float) -> Iterator[Finding]:
+def _stale(context: Context, path: str, right: ExpectedPage, until: float) -> Iterator[Finding]:
     """Expect the page to become the one rendered in process, in time."""
     while True:
         answer = context.get(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.serve.production.inventory import LOAD, Host, Inventory
-from bench.verify.hosts.ssh import Connection
+from bench.verify.hosts.ssh import SshConnection
 
 ROUND_TRIPS = 20
 # Beyond it the times of several hosts do not fit together.
@@ -78,7 +78,7 @@ def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
 
 def _look_at(host: Host) -> HostState:
     """The state of a host. The connection ends after TIMEOUT_S."""
-    with Connection(host, SCRIPT.read_text("utf-8")) as connection:
+    with SshConnection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
             return _asked(host, connection)
         except ValueError:
@@ -86,7 +86,7 @@ def _look_at(host: Host) -> HostState:
             return HostState(host, None, (gone,), cannot_load=gone)
 
 
-def _asked(host: Host, connection: Connection) -> HostState:
+def _asked(host: Host, connection: SshConnection) -> HostState:
     """The state of a host; raises ValueError without a response."""
     deadline = time.monotonic() + TIMEOUT_S
 

@@ -57,7 +57,7 @@ def _marked(script: str) -> str:
     return f"echo {BEGINS}\n{script}"
 
 
-class Connection:
+class SshConnection:
     """A script that runs on a host while the context lasts, and speaks in lines; raises BenchError without ssh.
 
     options  more arguments for ssh
@@ -146,7 +146,7 @@ def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
     here = free_port()
     options = ("-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}")
     # `cat` responds once the tunnel is up, and ends with this process.
-    with Connection(host, "exec cat", options) as connection:
+    with SshConnection(host, "exec cat", options) as connection:
         connection.send(b"\n")
         if not connection.line(TUNNEL_S):
             raise BenchError(f"{host.name}: no tunnel by ssh: {connection.why(TUNNEL_S)}")

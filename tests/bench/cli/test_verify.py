@@ -19,7 +19,7 @@ from bench.serve.machine.identity import worker
 from bench.serve.machine.ports import free_port
 from bench.verify import suite, table, verifier
 from bench.verify.changing import Changed
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
@@ -334,7 +334,7 @@ CHANGED = (
     "/posts/: another page now than before gunicorn with layer none was verified; stop the program that changes the "
     "database, or name another one with --database"
 )
-OTHER_ROWS = Expected(200, "text/html;charset=utf-8", "<p>800,001 comments</p>")
+OTHER_ROWS = ExpectedPage(200, "text/html;charset=utf-8", "<p>800,001 comments</p>")
 
 
 def changed_by_another(site, monkeypatch, times):

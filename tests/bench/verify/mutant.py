@@ -22,7 +22,7 @@ from bench.serve.machine.ports import free_port
 from bench.serve.project.description import read
 from bench.serve.project.run_command import INHERITED, Interpreter
 from bench.verify import site as sites
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Account, Site
 from tests.bench.verify.mutant_server import CONTROL
 from tests.waiting import until
@@ -64,7 +64,7 @@ class MutantSite(Site):
     removed: ClassVar[list[list[str]]] = []
     told: Any = field(default=None, compare=False)
 
-    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, Expected]:
+    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, ExpectedPage]:
         """As at first: nobody else writes, and the command takes seconds."""
         return dict(self.pages) if often else super().rendered_now(*paths)
 

@@ -11,7 +11,7 @@ import pytest
 from bench.verify.changing import Changed, changed, knowing, notes
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import Mismatch, NotTried, Sent
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Site
 from bench.verify.suite import concerns_pages
 from bench.verify.target_site import NO_COMMANDS
@@ -36,7 +36,7 @@ class Rendered(Site):
 
 
 def site(before: str, now: list[str], written: str | None = "as before") -> Rendered:
-    pages = {"/": Expected(200, HTML, before)}
+    pages = {"/": ExpectedPage(200, HTML, before)}
     return Rendered({}, pages, Path(), "/static/", NO_COMMANDS, rows="as before", now=now, written=written)
 
 

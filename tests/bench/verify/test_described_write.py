@@ -10,7 +10,7 @@ import pytest
 
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.finding import Figure, Mismatch
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.wire import Answer, Target
 
 HTML = "text/html;charset=utf-8"
@@ -35,11 +35,11 @@ class Site:
     def run_write(self, words: list[str], env: Any) -> None:
         self.pages = AFTER
 
-    def rendered_now(self, *paths: str) -> dict[str, Expected]:
+    def rendered_now(self, *paths: str) -> dict[str, ExpectedPage]:
         return {path: self.rendered(path, self.pages) for path in paths}
 
-    def rendered(self, path: str, pages: dict[str, str]) -> Expected:
-        return Expected(200, HTML, pages[path]) if path in pages else Expected(404, HTML, "not here")
+    def rendered(self, path: str, pages: dict[str, str]) -> ExpectedPage:
+        return ExpectedPage(200, HTML, pages[path]) if path in pages else ExpectedPage(404, HTML, "not here")
 
     def get(self, path: str, headers: Any = ()) -> Answer:
         page = self.rendered(path, BEFORE if path == self.kept else self.pages)

@@ -16,7 +16,7 @@ from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
 from bench.verify.finding import Sent
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.wire import Answer
 from benchapp.caching import cacheability
 
@@ -82,17 +82,17 @@ def answer_at(path: str, **headers: str) -> Answer:
 @pytest.mark.parametrize(
     ("rendered", "headers", "why"),
     [
-        (Expected(200, HTML, "", streams=True), {}, "it is streamed"),
+        (ExpectedPage(200, HTML, "", streams=True), {}, "it is streamed"),
         # A server in front may add the charset.
-        (Expected(200, "text/html", ""), {}, "its Content-Type is text/html"),
-        (Expected(200, HTML, ""), {}, None),
+        (ExpectedPage(200, "text/html", ""), {}, "its Content-Type is text/html"),
+        (ExpectedPage(200, HTML, ""), {}, None),
         # Every page has this header, each with another value.
         (
-            Expected(200, HTML, ""),
+            ExpectedPage(200, HTML, ""),
             {"Content_Language": "en", "X_Cache": "pass; page-headers"},
             "not all pages have its Content-Language, and the layer stores only bodies",
         ),
-        (Expected(200, HTML, ""), {"Content_Language": "en"}, None),
+        (ExpectedPage(200, HTML, ""), {"Content_Language": "en"}, None),
     ],
 )
 def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
@@ -126,7 +126,7 @@ def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
 def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
     kept, new = (page(Vary=", ".join(names)) for names in (stored, rendered))
     description = SimpleNamespace(reads_environment=exact)
-    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    site = SimpleNamespace(description=description, expected=lambda path: ExpectedPage(200, "", ""))
     context = SimpleNamespace(get=lambda path: new, site=site)
     assert (list(different_headers(context, "/", kept, ["Vary"])) == []) == right
 
@@ -144,7 +144,7 @@ def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
 def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(vary, x_cache, right):
     kept, new = page(Vary=vary, X_Cache=x_cache), page(Vary=vary, Cache_Control="private")
     description = SimpleNamespace(reads_environment=False)
-    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    site = SimpleNamespace(description=description, expected=lambda path: ExpectedPage(200, "", ""))
     context = SimpleNamespace(get=lambda path: new, site=site)
     assert (list(different_headers(context, "/", kept)) == []) == right
 
@@ -153,7 +153,7 @@ def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(v
 def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, right):
     kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
     description = SimpleNamespace(reads_environment=False)
-    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    site = SimpleNamespace(description=description, expected=lambda path: ExpectedPage(200, "", ""))
     context = SimpleNamespace(get=lambda path: new, site=site)
     assert (list(different_headers(context, "/", kept)) == []) == right
 
@@ -161,14 +161,14 @@ def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, 
 def test_a_header_with_a_clock_is_no_difference_of_a_stored_page():
     seconds = itertools.count()
     site = SimpleNamespace(
-        description=SimpleNamespace(reads_environment=False), expected=lambda path: Expected(200, HTML, "")
+        description=SimpleNamespace(reads_environment=False), expected=lambda path: ExpectedPage(200, HTML, "")
     )
     context = SimpleNamespace(get=lambda path: page(X_Second=str(next(seconds) // 2)), site=site)
     # The two renderings are of one second, and the third is of the next.
     assert list(different_headers(context, "/", page(X_Second="stored"))) == []
     context.get = lambda path: page(X_Second="always")
     assert len(list(different_headers(context, "/", page(X_Second="stored")))) == 1
-    site.expected = lambda path: Expected(200, HTML, "", varying=frozenset(["x-second"]))
+    site.expected = lambda path: ExpectedPage(200, HTML, "", varying=frozenset(["x-second"]))
     assert list(different_headers(context, "/", page(X_Second="stored"))) == []
 
 
@@ -194,6 +194,6 @@ def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
 
 @pytest.mark.parametrize(("rendered", "excuse"), [(301, OWN_STATIC), (404, "")])
 def test_what_the_project_sends_below_its_static_files_is_not_the_stack_s(rendered, excuse):
-    site = SimpleNamespace(has_database=True, rendered_now=lambda path: {path: Expected(rendered, "", "")})
+    site = SimpleNamespace(has_database=True, rendered_now=lambda path: {path: ExpectedPage(rendered, "", "")})
     context = SimpleNamespace(get=lambda _: replace(page(), status=301), site=site)
     assert [item.excuse for item in judge_static(context, "/static/x.css", status(404))] == [excuse]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.verify.in_process import Expected, as_in_process, expected_page
+from bench.verify.in_process import ExpectedPage, as_in_process, expected_page
 from bench.verify.page_parser import decoded
 from bench.verify.wire import Answer, Target
 
@@ -16,13 +16,13 @@ ONE, TWO = PAGE.format(nonce="a1b2", one="x1", end="<b>7</b>"), PAGE.format(nonc
 
 
 def expected(body=ONE, *again):
-    return Expected(200, HTML, body, again or (TWO,))
+    return ExpectedPage(200, HTML, body, again or (TWO,))
 
 
 def test_a_rendering_with_its_own_nonce_is_the_same_page():
     third = PAGE.format(nonce="another-one", one="z", end="<b>10</b>")
     assert expected().difference(third) is None
-    assert expected().same(Expected(200, HTML, third))
+    assert expected().same(ExpectedPage(200, HTML, third))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_any_other_change_is_a_difference(was, got):
 
 
 def test_a_page_that_is_always_the_same_is_compared_whole():
-    page = Expected(200, HTML, "<p>one</p>")
+    page = ExpectedPage(200, HTML, "<p>one</p>")
     assert page.difference("<p>one</p>") is None
     assert page.difference("<p>one</p>x") == ("from character 0 on '<p>one</p>'", "'<p>one</p>x', of 11 characters")
     assert page.difference("<p>on") is not None
@@ -46,9 +46,9 @@ def test_a_page_that_is_always_the_same_is_compared_whole():
 
 def test_tokens_are_masked_even_in_a_single_rendering():
     token = '<input type="hidden" name="csrfmiddlewaretoken" value="{}">'
-    page = Expected(200, HTML, token.format("one"))
+    page = ExpectedPage(200, HTML, token.format("one"))
     assert page.difference(token.format("two")) is None
-    assert not page.lasts and Expected(200, HTML, "<p>one</p>").lasts
+    assert not page.lasts and ExpectedPage(200, HTML, "<p>one</p>").lasts
 
 
 CLOCK = "<p>17:28:{} words</p>"
@@ -94,8 +94,8 @@ def test_a_page_is_read_in_its_charset(content, content_type, text):
 
 
 def test_another_status_or_type_is_another_page():
-    assert not expected().same(Expected(404, HTML, ONE))
-    assert not expected().same(Expected(200, "text/plain", ONE))
+    assert not expected().same(ExpectedPage(404, HTML, ONE))
+    assert not expected().same(ExpectedPage(200, "text/plain", ONE))
 
 
 def test_the_address_of_a_deployment_is_that_of_the_page_in_process():

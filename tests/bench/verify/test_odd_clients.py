@@ -6,11 +6,11 @@ from itertools import chain
 from types import SimpleNamespace
 
 from bench.verify.context import Context
-from bench.verify.in_process import Expected
+from bench.verify.in_process import ExpectedPage
 from bench.verify.odd_clients import KINDS, merged
 from bench.verify.wire import Target
 
-PAGE = Expected(200, "text/html", "", reads={"headers": ["X-Tenant"], "cookies": ["shop"]})
+PAGE = ExpectedPage(200, "text/html", "", reads={"headers": ["X-Tenant"], "cookies": ["shop"]})
 SITE = SimpleNamespace(session_cookie="sessionid", token_cookie="csrftoken", has_database=True, pages={"/": PAGE})
 SERVERS = (SimpleNamespace(prefix_headers=("X-Root-Path",)),)
 NAMES = {"server_names": "127.0.0.1 a.example *.b.example"}

@@ -20,7 +20,7 @@ class AnswerError(Exception):
     """The bytes received are not an HTTP response."""
 
 
-class Answer:
+class Response:
     """Status and body size of one response.
 
     status  of the response, 0 before its head
@@ -131,7 +131,7 @@ def _size(text: bytes, base: int) -> int:
     return size
 
 
-class Connection:
+class LoadConnection:
     """One TCP connection, optionally with TLS.
 
     ready   connected, and the handshake done
@@ -161,7 +161,7 @@ class Connection:
         self.again = 0
         self.page = 0
         self.unsent = b""
-        self.answer = Answer()
+        self.answer = Response()
         self.sock: socket.socket
 
     def connect(self, address: tuple[str, int]) -> None:
@@ -182,7 +182,7 @@ class Connection:
         self.busy, self.since, self.page, self.again = True, since, page, again
         self.left = time.monotonic()
         self.unsent = request
-        self.answer = Answer(self._wanted)
+        self.answer = Response(self._wanted)
 
     def connected(self) -> None:
         """Continue to connect: the socket is readable or writable.

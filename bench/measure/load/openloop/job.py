@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
-class Job:
+class LoadJob:
     """A closed loop: each of `connections` sends its next request after a response, for `seconds`.
 
     With a `rate`, an open loop: so many requests a second are due on a schedule regardless of responses, on as many

@@ -12,9 +12,9 @@ import time
 from abc import ABC, abstractmethod
 from typing import Literal
 
-from bench.measure.load.openloop.connection import AnswerError, Connection
+from bench.measure.load.openloop.connection import AnswerError, LoadConnection
 from bench.measure.load.openloop.counts import Counts
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 
 READ = select.EPOLLIN | select.EPOLLRDHUP
 WRITE = select.EPOLLOUT
@@ -27,7 +27,7 @@ Failure = Literal["connect", "read", "timeout"]
 class Loop(ABC):
     """The part of one process, `number`, in the load of a job that begins at `begins` (time.monotonic)."""
 
-    def __init__(self, job: Job, number: int, begins: float) -> None:
+    def __init__(self, job: LoadJob, number: int, begins: float) -> None:
         self.counts = Counts()
         self._job = job
         self._number = number
@@ -36,7 +36,7 @@ class Loop(ABC):
         self._ends = begins + job.seconds
         self._limit = job.share(number)
         self._epoll = select.epoll()
-        self._by_fd: dict[int, Connection] = {}
+        self._by_fd: dict[int, LoadConnection] = {}
         self._sizes: dict[int, int] = {}
         self._parent = os.getppid()
 
@@ -45,21 +45,21 @@ class Loop(ABC):
         """Make the load; returns the counts."""
 
     @abstractmethod
-    def _free(self, connection: Connection, now: float) -> None:
+    def _free(self, connection: LoadConnection, now: float) -> None:
         """Free the connection after a response, or close a connection that is not `ready`."""
 
-    def _broken(self, connection: Connection) -> None:
+    def _broken(self, connection: LoadConnection) -> None:
         """Close a connection that ended before its response was complete."""
         self._close(connection)
         self._failed(connection, "read")
 
-    def _failed(self, connection: Connection, kind: Failure) -> None:
+    def _failed(self, connection: LoadConnection, kind: Failure) -> None:
         """Count the failed request of a connection."""
         setattr(self.counts, kind, getattr(self.counts, kind) + 1)
 
     def _open(self, page: int, since: float, again: int = 0) -> None:
         """Send a request on a new connection, once open; `again` is the number of earlier attempts."""
-        connection = Connection(self._job.tls, self._name, bool(self._job.mark))
+        connection = LoadConnection(self._job.tls, self._name, bool(self._job.mark))
         connection.begin(self._job.requests[page], page, since, again)
         try:
             connection.connect(self._job.address)
@@ -70,12 +70,12 @@ class Loop(ABC):
         self._epoll.register(connection.sock.fileno(), READ | WRITE)
         self.counts.opened += 1
 
-    def _send(self, connection: Connection, page: int, since: float) -> None:
+    def _send(self, connection: LoadConnection, page: int, since: float) -> None:
         """Send a request on a free connection."""
         connection.begin(self._job.requests[page], page, since)
         self._write(connection, READ)
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: LoadConnection) -> None:
         self._by_fd.pop(connection.sock.fileno(), None)
         connection.ready = connection.busy = False
         connection.sock.close()
@@ -94,7 +94,7 @@ class Loop(ABC):
             if events & ~WRITE and connection.ready:
                 self._read(connection)
 
-    def _connect(self, connection: Connection) -> None:
+    def _connect(self, connection: LoadConnection) -> None:
         fd = connection.sock.fileno()
         try:
             connection.connected()
@@ -108,7 +108,7 @@ class Loop(ABC):
         else:
             self._write(connection, READ | WRITE)
 
-    def _write(self, connection: Connection, watched: int) -> None:
+    def _write(self, connection: LoadConnection, watched: int) -> None:
         """Send the rest of the request; `watched` are the events registered with epoll so far."""
         try:
             connection.send()
@@ -119,7 +119,7 @@ class Loop(ABC):
         if wanted != watched:
             self._epoll.modify(connection.sock.fileno(), wanted)
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: LoadConnection) -> None:
         answer = connection.answer
         try:
             data = connection.receive()
@@ -138,7 +138,7 @@ class Loop(ABC):
         elif not data:
             self._broken(connection)
 
-    def _answered(self, connection: Connection, now: float) -> None:
+    def _answered(self, connection: LoadConnection, now: float) -> None:
         answer, counts, job = connection.answer, self.counts, self._job
         counts.answers += 1
         counts.statuses[answer.status] += 1
@@ -178,7 +178,7 @@ class ClosedLoop(Loop):
     CHECK_INTERVAL_S, to avoid flooding a refusing server.
     """
 
-    def __init__(self, job: Job, number: int, begins: float) -> None:
+    def __init__(self, job: LoadJob, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         first, count = number * len(job.paths) // job.processes, len(job.paths)
         self._pages = itertools.cycle([(first + i) % count for i in range(count)])
@@ -200,11 +200,11 @@ class ClosedLoop(Loop):
         self._give_up(self._ends)
         return self._finish(self._job.seconds)
 
-    def _answered(self, connection: Connection, now: float) -> None:
+    def _answered(self, connection: LoadConnection, now: float) -> None:
         if now < self._ends:
             super()._answered(connection, now)
 
-    def _free(self, connection: Connection, now: float) -> None:
+    def _free(self, connection: LoadConnection, now: float) -> None:
         if connection.ready:
             self._send(connection, next(self._pages), now)
         else:

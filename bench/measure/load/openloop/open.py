@@ -8,9 +8,9 @@ import signal
 import time
 from collections import deque
 
-from bench.measure.load.openloop.connection import Connection
+from bench.measure.load.openloop.connection import LoadConnection
 from bench.measure.load.openloop.counts import Counts
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 from bench.measure.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
 
 
@@ -23,12 +23,12 @@ class OpenLoop(Loop):
     more requests are sent, and the responses are awaited.
     """
 
-    def __init__(self, job: Job, number: int, begins: float) -> None:
+    def __init__(self, job: LoadJob, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         self._rate = job.rate or 1
         count = len(job.times) or self._rate * job.seconds
         self._total = len(range(number, count, job.processes))
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[LoadConnection] = deque()
         # Page and due time of requests that found no connection.
         self._waiting: deque[tuple[int, float]] = deque()
         self._done = self._sent = 0
@@ -92,7 +92,7 @@ class OpenLoop(Loop):
     def _note_delay(self, due: float) -> None:
         self.counts.delay[max(1, int((time.monotonic() - due) * 1e6))] += 1
 
-    def _free(self, connection: Connection, now: float) -> None:
+    def _free(self, connection: LoadConnection, now: float) -> None:
         self._done += 1
         self._last = now
         if not connection.ready:
@@ -104,7 +104,7 @@ class OpenLoop(Loop):
         else:
             self._idle.append(connection)
 
-    def _broken(self, connection: Connection) -> None:
+    def _broken(self, connection: LoadConnection) -> None:
         """Resend the request on a new connection if the server closed an idle one as the request was sent."""
         if connection.fresh or connection.answer.status:
             super()._broken(connection)
@@ -112,7 +112,7 @@ class OpenLoop(Loop):
             self._close(connection)
             self._open(connection.page, connection.since, connection.again + 1)
 
-    def _failed(self, connection: Connection, kind: Failure) -> None:
+    def _failed(self, connection: LoadConnection, kind: Failure) -> None:
         super()._failed(connection, kind)
         self._done += 1
         self._log(connection, time.monotonic(), kind)
@@ -126,11 +126,11 @@ class OpenLoop(Loop):
             end = round(now, 6)
             self.counts.visits.append([round(due, 6), end, end, page, False, 0, 0, "dropped", 0, []])
 
-    def _answered(self, connection: Connection, now: float) -> None:
+    def _answered(self, connection: LoadConnection, now: float) -> None:
         self._log(connection, now)
         super()._answered(connection, now)
 
-    def _log(self, connection: Connection, now: float, failure: str = "") -> None:
+    def _log(self, connection: LoadConnection, now: float, failure: str = "") -> None:
         """Log a finished or failed request for `visits.Visit`, if the job requests a log."""
         if self._mark is None:
             return

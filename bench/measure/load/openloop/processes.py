@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.measure.load.openloop.counts import together
-from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.job import LoadJob
 from bench.measure.load.openloop.loop import ClosedLoop
 from bench.measure.load.openloop.open import OpenLoop
 
@@ -18,7 +18,7 @@ from bench.measure.load.openloop.open import OpenLoop
 FORK_S = 0.05
 
 
-def make(job: Job) -> dict[str, Any]:
+def make(job: LoadJob) -> dict[str, Any]:
     """Make the load; returns the sum of the counts of this machine's processes."""
     numbers, fork = job.numbers, multiprocessing.get_context("fork")
     begins = time.monotonic() + FORK_S * len(numbers)
@@ -46,12 +46,12 @@ def make(job: Job) -> dict[str, Any]:
     return together(parts)
 
 
-def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
+def _part(job: LoadJob, number: int, begins: float) -> dict[str, Any]:
     """Make the load of one process; returns its counts."""
     loop = (ClosedLoop if job.rate is None else OpenLoop)(job, number, begins)
     loop.counts.late_s = round(max(0.0, time.monotonic() - begins), 6)
     return loop.run().packed()
 
 
-def _send(pipe: Connection, job: Job, number: int, begins: float) -> None:
+def _send(pipe: Connection, job: LoadJob, number: int, begins: float) -> None:
     pipe.send(_part(job, number, begins))

@@ -18,7 +18,7 @@ from bench import programs
 from bench.errors import BenchError
 from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.loaders import HostsLoaded, Loaders, LoadShare
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop.counts import Counts, together
 from bench.serve.production.inventory import Host, Inventory
@@ -60,7 +60,7 @@ def made(known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> 
 
 
 def load_of(making: Loaders, known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> HostsLoaded:
-    job = Job(url, paths, **{"connections": 100, "seconds": 1, **how})
+    job = LoadJob(url, paths, **{"connections": 100, "seconds": 1, **how})
     return making.make(job, known.path.parent)
 
 
@@ -117,7 +117,7 @@ def test_connections_of_a_closed_loop_are_dealt_out_in_each_of_several_loads(sit
 
 def test_the_cores_that_a_share_uses(monkeypatch):
     monkeypatch.undo()
-    assert loaders.cores_used(Job("http://h", ("/",), 6, 1), 4, 2) == 3
+    assert loaders.cores_used(LoadJob("http://h", ("/",), 6, 1), 4, 2) == 3
 
 
 def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):

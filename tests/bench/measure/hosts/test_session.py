@@ -12,7 +12,7 @@ import pytest
 from bench.cli import main
 from bench.measure.hosts.loaders import Loaders
 from bench.measure.hosts.test_bed import HostsLoad
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.records.folder import read_run
 from bench.measure.run import guards
 from bench.measure.run.guards import Observed
@@ -253,7 +253,7 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         there(trusting(tmp_path / "tls/fullchain.pem"), url="https://localhost", port=site.server_port)
         assert run(*QUICK, "--rate", "20", "--output", str(tmp_path / "second")) == 0
         # The load hosts verify it, too.
-        job = Job("https://localhost", ("/",), 10, 1, rate=10, connect=f"127.0.0.1:{site.server_port}", trust="")
+        job = LoadJob("https://localhost", ("/",), 10, 1, rate=10, connect=f"127.0.0.1:{site.server_port}", trust="")
         with Loaders(hosts()) as making:
             shares = making.make(job, tmp_path).shares
         assert [(share.counts["answers"], share.counts["connect"]) for share in shares] == [(0, 5)] * 2

@@ -10,7 +10,7 @@ import pytest
 
 from bench.measure.hosts import loaders_guards
 from bench.measure.hosts.loaders import Loaders
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.engine import ClosedLoopTool
 from bench.measure.run.guards import Observed
 from bench.serve.production import inventory
@@ -62,7 +62,7 @@ def test_hosts_that_lack_nothing_tell_their_time(known):
 
 def test_a_full_link_is_named(known):
     load, front = named(known, "load1"), named(known, "front1")
-    tool, job = ClosedLoopTool(), Job(f"http://{front.address}:8080", ("/",), 4, 3)
+    tool, job = ClosedLoopTool(), LoadJob(f"http://{front.address}:8080", ("/",), 4, 3)
     argv = front.argv(f"exec python3 -c '{SITE}'")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site:
         assert site.stdout.readline() == "ready\n"

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bench.measure import load
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 
-JOB = Job("http://127.0.0.1:1", ("/",), connections=4, seconds=1)
+JOB = LoadJob("http://127.0.0.1:1", ("/",), connections=4, seconds=1)
 
 
 def tools(wanted=lambda tool: True):

@@ -12,7 +12,7 @@ import pytest
 
 from bench import programs
 from bench.measure import load
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.openloop.loop import ClosedLoop
 from bench.measure.run.load_process import run
 from tests.bench.measure.load.load_target import BODY, SLOW_S, target
@@ -26,7 +26,7 @@ TOOL, PROGRAM = load.choose([("/",)], programs.find, wanted="closedloop")
 
 def made(url, folder, paths=("/",), **how):
     folder.mkdir()
-    job = Job(url, paths, **{"connections": 4, "seconds": 1, **how})
+    job = LoadJob(url, paths, **{"connections": 4, "seconds": 1, **how})
     command = TOOL.command(str(PROGRAM), job)
     return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + 30))
 
@@ -85,7 +85,7 @@ def test_broken_connections_are_counted_and_opened_again(site, tmp_path):
 
 def test_answers_of_another_length_are_a_problem(site):
     """Half of the load with one body, half of it with another."""
-    job = Job(site.url, ("/",), connections=1, seconds=1)
+    job = LoadJob(site.url, ("/",), connections=1, seconds=1)
     loop = ClosedLoop(job, 0, time.monotonic())
     free = loop._free
 
@@ -100,14 +100,14 @@ def test_answers_of_another_length_are_a_problem(site):
 
 def test_an_interrupted_load_leaves_no_process_behind(site, tmp_path):
     """A warm-up is interrupted: none of its processes may run on beside the measured load."""
-    job = Job(site.url, ("/",), connections=4, seconds=20, threads=2)
+    job = LoadJob(site.url, ("/",), connections=4, seconds=20, threads=2)
     run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 30, interrupt_after_s=1.5)
     assert site.order
     assert [it.pid for it in psutil.process_iter(["cwd"]) if it.info["cwd"] == str(tmp_path)] == []
 
 
 def test_killed_it_leaves_no_process_behind(site, tmp_path):
-    job = replace(Job(site.url, ("/",), connections=4, seconds=20), threads=2)
+    job = replace(LoadJob(site.url, ("/",), connections=4, seconds=20), threads=2)
     command = TOOL.command(sys.executable, job)
     for name, content in command.files.items():
         (tmp_path / name).write_text(content)

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from bench.measure.load import Job
-from bench.measure.load.openloop.connection import Answer, AnswerError
+from bench.measure.load import LoadJob
+from bench.measure.load.openloop.connection import AnswerError, Response
 from bench.measure.load.openloop.loop import ClosedLoop
 
 
 def read(*pieces):
-    answer = Answer()
+    answer = Response()
     return answer, [answer.feed(piece) for piece in pieces]
 
 
@@ -74,7 +74,7 @@ def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(r
                 client.close()
 
         threading.Thread(target=serve, daemon=True).start()
-        job = Job(f"http://127.0.0.1:{server.getsockname()[1]}", ("/",), connections=1, seconds=1)
+        job = LoadJob(f"http://127.0.0.1:{server.getsockname()[1]}", ("/",), connections=1, seconds=1)
         counts = ClosedLoop(job, 0, time.monotonic()).run()
         server.shutdown(socket.SHUT_RDWR)
     assert (counts.answers > 0, counts.read > 0) == (not reset, reset)

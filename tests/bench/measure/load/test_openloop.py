@@ -13,7 +13,7 @@ import pytest
 
 from bench import programs
 from bench.measure import load
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.measure.load.engine import OpenLoopTool
 from bench.measure.run.load_process import run
 from bench.measure.stats import histogram
@@ -28,7 +28,7 @@ TOOL, PROGRAM = load.choose([("/",)], programs.find, mode="open")
 
 def made(url, folder, paths=("/",), **how):
     folder.mkdir()
-    job = Job(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
+    job = LoadJob(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
     command = TOOL.command(str(PROGRAM), job)
     return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + job.timeout_s + 30))
 

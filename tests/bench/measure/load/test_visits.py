@@ -8,7 +8,7 @@ import pytest
 
 from bench import programs
 from bench.measure import load
-from bench.measure.load import Job, LoadError
+from bench.measure.load import LoadError, LoadJob
 from bench.measure.load.visits import Visit, visits
 from bench.measure.run.load_process import run
 from tests.bench.measure.load.load_target import target
@@ -27,7 +27,7 @@ def site():
 
 def logged(url, folder, paths, headers=(), enough=None, seconds=1, rate=20, **how):
     folder.mkdir()
-    job = Job(url, paths, 100, seconds, rate=rate, headers=headers, mark=r"version=(\d+) account=(\w+)", **how)
+    job = LoadJob(url, paths, 100, seconds, rate=rate, headers=headers, mark=r"version=(\d+) account=(\w+)", **how)
     return visits(run(TOOL.command(str(PROGRAM), job), 100, folder, "load", 30, enough=enough)[0])
 
 

@@ -25,7 +25,7 @@ from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.race import CANNOT_BE_BEST, GIVEN_UP
 from bench.measure.run.schedules import Replay, counting, counting_steps
 from bench.measure.run.session import Session, TestBed
-from bench.measure.run.tuning import Search, Settings, TuningSpace
+from bench.measure.run.tuning import Settings, SettingsSearch, TuningSpace
 from bench.measure.run.verified import Verified
 from bench.measure.stats.capacity import Limit
 from bench.printer import Printer
@@ -282,7 +282,7 @@ def fault(item, attempt):
 
 def search(outlook):
     """A search for settings with staircases of sites that hold 300 requests/s with each process."""
-    tuned = Search(TuningSpace("best", ("processes", "threads"), Settings(1, 1)), margin=0.11)
+    tuned = SettingsSearch(TuningSpace("best", ("processes", "threads"), Settings(1, 1)), margin=0.11)
 
     def climb(settings, number, before, near):
         served = case("best", layer=f"{settings.processes}x{settings.threads}")

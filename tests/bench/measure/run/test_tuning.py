@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bench.measure.records.capacity import Staircase
-from bench.measure.run.tuning import Candidate, Search, Settings, TuningSpace, memory_needed
+from bench.measure.run.tuning import Candidate, Settings, SettingsSearch, TuningSpace, memory_needed
 from bench.measure.stats.capacity import Limit, rate_near
 from tests.bench.measure.records.run_data import at_rate, changed, failed
 
@@ -27,7 +27,9 @@ def climb(capacity: float, number: int = 1, **changes) -> Staircase:
     return made
 
 
-def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1, noise: float = 0.0, **changes):
+def searched(
+    search: SettingsSearch, holds: Callable[[Settings], float], rounds: int = 1, noise: float = 0.0, **changes
+):
     """Candidates of a search on a stack with this capacity, and the settings and rounds in order.
 
     Every process needs 50 MiB, and the first one 50 more.
@@ -50,8 +52,8 @@ def first_round(log) -> list[tuple[int, int]]:
     return [(settings.processes, settings.threads) for settings, number in log if number == 1]
 
 
-def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> Search:
-    return Search(TuningSpace("gunicorn", knobs, usual, fewer), margin=0.11, **more)
+def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> SettingsSearch:
+    return SettingsSearch(TuningSpace("gunicorn", knobs, usual, fewer), margin=0.11, **more)
 
 
 @pytest.mark.parametrize(

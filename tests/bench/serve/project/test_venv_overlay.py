@@ -52,7 +52,7 @@ def test_the_servers_for_another_python_are_installed_by_one_command_at_a_time(t
             pass
 
     monkeypatch.setattr(venv_overlay, "_install", install)
-    venv_overlay.kit_venv(venv_overlay.Interpreter("3.99", "", "", ()), Path(sys.executable))
+    venv_overlay.kit_venv(venv_overlay.PythonFacts("3.99", "", "", ()), Path(sys.executable))
     assert held.is_file()
 
 
