@@ -15,6 +15,7 @@ from bench import paths, programs
 from bench.errors import BenchError
 from bench.serve.deployment import connections, deployment
 from bench.serve.production import containers, one_host
+from benchapp_overlay.environment import with_credentials
 from tests import postgresql
 from tests.app import drivers
 from tests.cases import production, resolved
@@ -109,6 +110,24 @@ def test_the_secrets_of_systemd_name_the_database(tmp_path, monkeypatch):
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert START["database_url"]() == "postgresql:///shop"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "postgresql:///shop",
+        ' "postgresql:///shop"',
+        "'postgresql:///it'",
+        "postgresql:///it'",
+        "'",
+        r"postgresql:///a\\b",
+    ],
+)
+def test_pgbouncer_reads_the_secrets_as_the_site_does(tmp_path, monkeypatch, written):
+    (tmp_path / "secrets.env").write_text(f"DATABASE_URL={written}\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    monkeypatch.delenv("BENCHAPP_DATABASE_URL", raising=False)
+    assert START["database_url"]() == with_credentials(os.environ)["DATABASE_URL"]
 
 
 def test_a_host_has_its_unit_and_only_servers_use_it(tmp_path):

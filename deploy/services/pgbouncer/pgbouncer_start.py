@@ -20,11 +20,17 @@ def database_url() -> str:
         for line in secrets.read_text("utf-8").splitlines():
             name, equals, value = line.strip().partition("=")
             if equals and not name.startswith(("#", ";")):
-                found[name] = value.strip("\"'").replace("\\\\", "\\")
+                found[name] = unquoted(value.strip()).replace("\\\\", "\\")
     for name in NAMES:
         if found.get(name):
             return found[name]
     sys.exit(f"pgbouncer_start.py: no {' and no '.join(NAMES)}; write one into secrets.env")
+
+
+def unquoted(value: str) -> str:
+    """The value without the quotes around it, as the site reads it."""
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if is_quoted else value
 
 
 def section(url: str) -> str:
