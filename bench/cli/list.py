@@ -51,9 +51,7 @@ def main(args: argparse.Namespace) -> int:
 def as_screen(listing: dict[str, Any], width: int) -> str:
     """The listing on a screen: usable stacks by the server in front, their layers, and missing programs."""
     here = [name for name, fits in listing["fits"].items() if fits[NO_LAYER] is None]
-    python = listing["python"]["version"]
-    who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
-    lines = [f"Python {python}; {who}"]
+    lines = [f"Python {listing['python']['version']}; {_user(listing)}"]
     if not listing["servers_run_as"]:
         lines += paragraph(listing["notice"], width)
     lines += ["", "STACKS THAT RUN HERE", *columns(_by_front(listing, here), "  ", width)]
@@ -64,6 +62,12 @@ def as_screen(listing: dict[str, Any], width: int) -> str:
     for names, reason in missing:
         lines += paragraph(f"{names}: {reason}", width, "  ", "  ")
     return "\n".join([*lines, "", "--all: what fits what, with reasons, versions, sizes and known limits"])
+
+
+def _user(listing: dict[str, Any]) -> str:
+    if not listing["servers_run_as"]:
+        return "servers cannot run"
+    return f"servers run as user {listing['servers_run_as']}"
 
 
 def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
@@ -136,12 +140,8 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
     `other` is for a project whose writes the kit cannot map to stale pages.
     """
     python = listing["python"]
-    who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
-    lines = [
-        *_matrix(listing, width),
-        "",
-        *paragraph(f"Python {python['version']} ({python['program']}); {who}", width),
-    ]
+    lines = [*_matrix(listing, width), ""]
+    lines += paragraph(f"Python {python['version']} ({python['program']}); {_user(listing)}", width)
     if listing["notice"]:
         lines += paragraph(f"note: {listing['notice']}", width)
     sections = {

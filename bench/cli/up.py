@@ -15,7 +15,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.printer import Printer, working
 from bench.serve.catalog import values
 from bench.serve.deployment import database, deployment, reload
-from bench.serve.deployment.case import must_resolve
+from bench.serve.deployment.case import Case, must_resolve
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.project import health
 
@@ -43,26 +43,7 @@ def main(args: argparse.Namespace) -> int:
     reload_due = threading.Event()
     ready = False
     try:
-        with working("looking at the project"):
-            project = options.project_of(args)
-            rows = database.parse(project, args.database)
-            # Before servers are installed for it.
-            health.require_page(project, rows.of_project)
-        env = values.environment(args.env)
-        if args.workers:
-            if not project.description.workers:
-                raise BenchError(f"--workers: {project.folder} has none; describe one as [tool.benchapp.workers.NAME]")
-            env = {QUEUES: "1", **env}
-        case = must_resolve(
-            project,
-            options.one_stack(args),
-            args.layer,
-            size=args.size,
-            database=rows,
-            changes=values.parse_changes(args.set),
-            env=env,
-        )
-        case = replace(case, workers=args.workers)
+        case = _case(args)
         with (
             Printer(sys.stderr) as printer,
             database.in_use(case.project, case.database, alone=False),
@@ -85,6 +66,30 @@ def main(args: argparse.Namespace) -> int:
         _say(f"{signal.Signals(number).name} before it was ready; everything it started is stopped")
         return 128 + int(number)
     return 0
+
+
+def _case(args: argparse.Namespace) -> Case:
+    """The case of the command line; raises BenchError if it cannot run here."""
+    with working("looking at the project"):
+        project = options.project_of(args)
+        rows = database.parse(project, args.database)
+        # Before servers are installed for it.
+        health.require_page(project, rows.of_project)
+    env = values.environment(args.env)
+    if args.workers:
+        if not project.description.workers:
+            raise BenchError(f"--workers: {project.folder} has none; describe one as [tool.benchapp.workers.NAME]")
+        env = {QUEUES: "1", **env}
+    case = must_resolve(
+        project,
+        options.one_stack(args),
+        args.layer,
+        size=args.size,
+        database=rows,
+        changes=values.parse_changes(args.set),
+        env=env,
+    )
+    return replace(case, workers=args.workers)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

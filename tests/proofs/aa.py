@@ -21,8 +21,9 @@ from pathlib import Path
 from bench import paths
 from bench.cli.argument_types import count
 from bench.measure.records.folder import RUN_FILE, Run, read_run
-from bench.measure.stats import LEADS, MARGIN, Table
+from bench.measure.stats import MARGIN, Table
 from bench.serve.catalog import catalog
+from bench.words import LEADS
 
 FIRST, SECOND = "first", "second"
 WORKLOADS = ("home", "login", "static-small")

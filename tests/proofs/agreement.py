@@ -28,13 +28,14 @@ from bench.measure.run import workload
 from bench.measure.run.local import HereLoad
 from bench.measure.run.plan import Deployment, Measurement, record
 from bench.measure.run.trial import LoadSettings, measure
-from bench.measure.stats import LEADS, Table
+from bench.measure.stats import Table
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.machine.http import get
 from bench.serve.project import commands
 from bench.serve.project.opened import open_project
+from bench.words import LEADS
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}

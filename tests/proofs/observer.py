@@ -20,12 +20,13 @@ from bench.cli.argument_types import count
 from bench.measure.load import LoadJob
 from bench.measure.run.local import Observer
 from bench.measure.run.trial import LoadSettings
-from bench.measure.stats import LEADS, Table
+from bench.measure.stats import Table
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.deployment import Running
 from bench.serve.project.opened import open_project
+from bench.words import LEADS
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = 0.02

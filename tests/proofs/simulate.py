@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.cli.argument_types import count
-from bench.measure.stats import INCONCLUSIVE, LEADS, Table
+from bench.measure.stats import Table
+from bench.words import INCONCLUSIVE, LEADS
 
 ROUND_NOISE = 0.2
 MAX_FALSE = 0.05

@@ -18,9 +18,9 @@ from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
-from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, Estimate, Table
+from bench.measure.stats import Estimate, Table
 from bench.measure.stats.columns import columns, paragraph
-from bench.words import interval_text, number, one_line, plural, size
+from bench.words import INCONCLUSIVE, LEADS, TIES, interval_text, number, one_line, plural, size
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 MAX_CONFIGS_SHOWN = 3

@@ -17,11 +17,11 @@ from bench.measure.records.trials import Trial, largest
 from bench.measure.report import loads, visitors
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
-from bench.measure.stats import INCONCLUSIVE, TIES, Decision, GeometricMean, Table
+from bench.measure.stats import Decision, GeometricMean, Table
 from bench.measure.stats.capacity import Limit
 from bench.measure.stats.table import Cases
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import NOT_MEASURED, case_name
+from bench.words import INCONCLUSIVE, NOT_MEASURED, TIES, case_name
 
 # Needs of memory that differ by less are the same: so much do two runs of one case differ.
 SAME_MEMORY = 1.05

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from bench.measure.records.records import CaseRecord, Dropped
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.plan import Measurement
-from bench.measure.stats import INCONCLUSIVE, GeometricMean, Table
+from bench.measure.stats import GeometricMean, Table
+from bench.words import INCONCLUSIVE
 
 CANNOT_BE_BEST = "it cannot be the best any more"
 # After so many failed rounds a case without a figure is given up.

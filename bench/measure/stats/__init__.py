@@ -1,5 +1,5 @@
 """Meaning of figures: the one statistical model, capacities, and latencies."""
 
-from bench.measure.stats.table import INCONCLUSIVE, LEADS, MARGIN, TIES, Decision, Estimate, GeometricMean, Table
+from bench.measure.stats.table import MARGIN, Decision, Estimate, GeometricMean, Table
 
-__all__ = ["INCONCLUSIVE", "LEADS", "MARGIN", "TIES", "Decision", "Estimate", "GeometricMean", "Table"]
+__all__ = ["MARGIN", "Decision", "Estimate", "GeometricMean", "Table"]

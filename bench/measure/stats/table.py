@@ -21,8 +21,8 @@ from typing import Generic
 
 from bench.measure.stats.distributions import student
 from bench.measure.stats.least_squares import Fit, Logs, Name, Noise
+from bench.words import INCONCLUSIVE, LEADS, TIES
 
-LEADS, TIES, INCONCLUSIVE = "leads", "ties", "inconclusive"
 MARGIN = 0.05
 CONFIDENCE = 0.95
 # A single round shows no noise. Then a case is out only if it would be out with this standard deviation of a logarithm,

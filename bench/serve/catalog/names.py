@@ -10,7 +10,7 @@ NO_LAYER, NO_LIMIT = "none", "unlimited"
 
 
 def variants(stacks: Iterable[str], setting: str, values: Sequence[str]) -> tuple[str, ...]:
-    """The stacks with each of these values, such as `uwsgi@python=3.13`; unchanged without any."""
+    """The stacks with each of these values, such as `STACK@python=3.13`; unchanged without any."""
     if not values:
         return tuple(stacks)
     found = []

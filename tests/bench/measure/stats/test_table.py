@@ -9,9 +9,10 @@ import time
 import numpy
 import pytest
 
-from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, GeometricMean, Table
+from bench.measure.stats import GeometricMean, Table
 from bench.measure.stats.least_squares import Fit
 from bench.measure.stats.table import MIN_LEFT
+from bench.words import INCONCLUSIVE, LEADS, TIES
 
 NEAR = [(100.0, 101.0), (99.0, 98.5), (101.0, 101.5), (98.0, 99.5)]
 
