@@ -23,7 +23,7 @@ from bench.serve.deployment.database import Database
 from bench.serve.production import inventory
 from bench.serve.project import commands, health, pythons
 from bench.serve.project.opened import UnderTest
-from bench.verify import changing, table
+from bench.verify import changing, summary
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import reached
@@ -76,11 +76,11 @@ def main(args: argparse.Namespace) -> int:
     else:
         outcomes, skips, notes = _verify_deployments(args, selection)
     if args.json:
-        print(json.dumps(table.as_document(outcomes, skips, notes), indent=2))
+        print(json.dumps(summary.as_document(outcomes, skips, notes), indent=2))
     elif outcomes:
-        say(table.as_text(outcomes, skips))
+        say(summary.as_text(outcomes, skips))
     if not outcomes:
-        print(f"benchapp verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
+        print(f"benchapp verify: nothing to verify here: {'; '.join(summary.by_reason(skips))}", file=sys.stderr)
         return 2
     return 0 if all(item.ok for item in outcomes) else 1
 
@@ -102,7 +102,9 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
         what = f"{args.stack[0]} with layer {args.layer[0]}"
         with reached(case, found) as deployed:
             outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
-        printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
+        printer.say(
+            f"{what} on {len(found.hosts)} hosts: {summary.count(outcomes)} ({time.monotonic() - started:.1f} s)"
+        )
     return outcomes, [], []
 
 
@@ -124,7 +126,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, project, chosen, args)
-        context = Context(target, site, layers, Accounts(site, env), env, table.TARGET, declared)
+        context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
         _say_notes(notes, printer, {})
         outcomes = run_suite(context, selection, show_check(printer))
@@ -188,7 +190,7 @@ def _verify_all(cases: list[Case], verifier: Verifier) -> tuple[list[Outcome], l
         with Printer(sys.stderr, f"{number} of {len(cases)}: ") as printer:
             found = _verify_one(verifier, case, printer, noted)
             took_s = time.monotonic() - started
-            printer.say(f"{case.name}: {table.count(found)} ({took_s:.1f} s with starting and stopping)")
+            printer.say(f"{case.name}: {summary.count(found)} ({took_s:.1f} s with starting and stopping)")
         outcomes += found
     return outcomes, list(noted)
 

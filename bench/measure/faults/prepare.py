@@ -16,7 +16,7 @@ from bench.measure.load.openloop import VERSION
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run, read_faults
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import facts, session
+from bench.measure.run import machine_facts, session
 from bench.measure.run.plan import Deployment, Request, Resolve, make_plan
 from bench.measure.run.prepare import same_database
 from bench.measure.run.schedules import Replay, counting, undisturbed
@@ -128,7 +128,7 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
     def environment() -> Environment:
         cases = {(item.deployment.stack, item.deployment.layer): item.deployment.case for item in planned}
         programs = survey.versions(cases.values(), plan.database)
-        return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
+        return machine_facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
 
     return PreparedFaults(
         info=RunInfo(FORMAT, request.command, now(), None, plan, (), ()),

@@ -24,7 +24,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from bench.measure.hosts.host_usage import HostUsage
-from bench.measure.load.openloop import processes
+from bench.measure.load.openloop import parallel
 from bench.measure.load.openloop.job import LoadJob
 
 TRIAL = "trial.json"
@@ -85,7 +85,7 @@ def _made(trial: dict[str, Any], own: dict[str, Any], **changes: Any) -> dict[st
     # Each connection is an open file.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return processes.make(job)
+    return parallel.make(job)
 
 
 def _watch(pipe: Connection, settings: dict[str, Any], begins: float, ends: float) -> None:

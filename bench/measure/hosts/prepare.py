@@ -14,7 +14,7 @@ from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import facts
+from bench.measure.run import machine_facts
 from bench.measure.run.plan import PlannedCase, Request, make_plan, record
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import now
@@ -72,7 +72,7 @@ def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Pre
         site.get(site.project.ready)
         if run:
             return run.environment
-        here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
+        here = machine_facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
         return replace(here, hosts=_groups(site.inventory))
 
     return Prepared(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
-from bench.measure.report import answer, facts, ranking, visitors
+from bench.measure.report import answer, facts, fault_rows, ranking
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
@@ -47,7 +47,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
     """The report of runs and faults; names of files are relative to the page."""
     every_fault: list[FaultCase] = []
     for number, run in enumerate(every):
-        every_fault += visitors.cases(run, number)
+        every_fault += fault_rows.cases(run, number)
     made: list[Ranking] = []
     hosts: list[HostRow] = []
     for number, run in enumerate(every):
@@ -83,8 +83,8 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     if not info.plan.faults:
         found = facts.of_run(run), facts.skips(run), facts.declared(run), facts.notes(run)
         return RunFacts(directory, name, info.started_at, *found)
-    cases = visitors.cases(run, 0)
-    skipped, declared = visitors.reasons(cases, "skipped"), visitors.reasons(cases, "known limitation")
+    cases = fault_rows.cases(run, 0)
+    skipped, declared = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
     notes = () if info.finished_at else ("Not finished: it shows the faults made so far.",)
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
 

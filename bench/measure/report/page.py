@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from bench import words
 from bench.measure.records.trials import UNEVEN
-from bench.measure.report import build, chart, visitors
+from bench.measure.report import build, chart, fault_rows
 from bench.measure.report.document import CaseRow, Checks, Document, FaultCase, FaultRow, Ranking, Ratio
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 
@@ -228,7 +228,7 @@ def to_know(document: Document) -> list[str]:
     several = len(document.runs) > 1
     notes = [f"{', '.join(names)}: {text}" if several and len(names) == 1 else text for text, names in found.items()]
     for outcome, said in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
-        why = visitors.reasons(document.faults, outcome)
+        why = fault_rows.reasons(document.faults, outcome)
         notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
     return notes
 
@@ -266,9 +266,9 @@ def fault_words(row: FaultRow) -> str:
     if row.outcome not in ("pass", "known limitation", "FAIL") or row.requests_lost is None:
         return row.outcome
     figures = {name: words.compact(value) for name, value in row.figures.items() if value is not None}
-    if visitors.STOPS_AT in row.figures:
-        stops = figures.get(visitors.STOPS_AT)
-        return ", ".join([*parts, f"stops at {stops}" if stops else f"{visitors.MAX_SLOW} do not stop it"])
+    if fault_rows.STOPS_AT in row.figures:
+        stops = figures.get(fault_rows.STOPS_AT)
+        return ", ".join([*parts, f"stops at {stops}" if stops else f"{fault_rows.MAX_SLOW} do not stop it"])
     parts += [f"{words.compact(row.requests_lost)} lost"]
     parts += [f"{figures[name]} {word}" for name, word in FAULT_FIGURES.items() if name in figures]
     seconds = {"back in": row.recovery_s if row.requests_lost else None, "mixed": row.mixed_s, "stale": row.stale_s}

@@ -14,7 +14,7 @@ from bench.measure.records.capacity import climbs, visits
 from bench.measure.records.folder import Run
 from bench.measure.records.records import CaseRecord
 from bench.measure.records.trials import Trial, largest
-from bench.measure.report import loads, visitors
+from bench.measure.report import fault_rows, loads
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
 from bench.measure.stats import Decision, GeometricMean, Table
@@ -242,7 +242,7 @@ def _row(
         if costs and None not in costs
         else None,
         database_connections_peak=largest(load.database_connections_peak for load in own.values()),
-        **visitors.seen(faults, *where, place.size, place.database),
+        **fault_rows.seen(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),
         needs_proxy=any(case.needs_proxy for case in planned),
         # Without a record, assume that a layer caches pages.

@@ -23,7 +23,7 @@ from bench.measure.load import LoadError, LoadJob
 from bench.measure.records.folder import CHECKS_FILE
 from bench.measure.records.records import Plan, served_words
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
-from bench.measure.run import facts, guards, load_process, ref_pages, workload
+from bench.measure.run import guards, load_process, machine_facts, ref_pages, workload
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError, newest_log
 from bench.measure.run.outlook import Outlook
@@ -41,7 +41,7 @@ from bench.serve.machine import cpu_affinity, http
 from bench.serve.machine.processes import Interference, Sampler, Usage, machine_load
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
-from bench.verify import table
+from bench.verify import summary
 from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
@@ -238,7 +238,7 @@ class LocalTestBed(TrialBed):
         self.journal.folder.append(*outcomes)
         self.outlook.verified.add(stack, layer, outcomes)
         took = f"{time.monotonic() - began:.1f} s"
-        self.progress.printer.say(f"verified {stack}, layer {layer}: {table.count(outcomes)} in {took}")
+        self.progress.printer.say(f"verified {stack}, layer {layer}: {summary.count(outcomes)} in {took}")
         self._must_be_right(deployment)
         # The checks have grown the workers and filled the layer: restart both before the first trial.
         self.progress.printer.show(f"restarting {deployment.name}")
@@ -411,5 +411,5 @@ class HereLoad(Observer):
             raise TrialError(str(error), self._directory / "load.err") from None
         finally:
             self.look_back()
-        tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
+        tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or machine_facts.cores())), 4)
         return Observed(figures, tool_cpu_share=tool_cpu, other_cpu_share=others)

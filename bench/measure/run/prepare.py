@@ -15,7 +15,7 @@ from bench.measure import load
 from bench.measure.records.folder import Run, read_run, resume_command
 from bench.measure.records.records import FORMAT, Ended, Environment, LoadTool, Plan, RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run import facts, guards, session, workload
+from bench.measure.run import guards, machine_facts, session, workload
 from bench.measure.run import plan as planning
 from bench.measure.run.local import LocalTestBed, TrialBed
 from bench.measure.run.outlook import Outlook
@@ -136,7 +136,7 @@ def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affini
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     at_rate = load.choose(steps, programs.find, None, "open") if plan.latency else None
     # Without a pinned core, one thread could not keep up with the fastest servers.
-    threads = len(pinned[cpu_affinity.LOAD]) if pinned else facts.cores()
+    threads = len(pinned[cpu_affinity.LOAD]) if pinned else machine_facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
     opens = (at_rate[0], str(at_rate[1])) if at_rate else None
     return LoadSettings(
@@ -154,14 +154,14 @@ def _environment(
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
     used = {(case.record.stack, case.record.layer): case.served for case in cases}
-    here = facts.environment(bed.programs(used.values(), plan.database), about_tool, pinned)
+    here = machine_facts.environment(bed.programs(used.values(), plan.database), about_tool, pinned)
     others = dict.fromkeys(case.record.python for case in cases if case.record.python)
     return replace(here, pythons={version: pythons.described(version) for version in others} or None)
 
 
 def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bool) -> tuple[str, ...]:
     notes = []
-    cores = facts.cores()
+    cores = machine_facts.cores()
     if pinned:
         shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
         notes.append(f"processor cores: {shared}")

@@ -25,7 +25,7 @@ from bench.printer import Printer
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.machine.processes import MachineLoad
 from bench.verify.check import Check
-from bench.verify.table import by_reason
+from bench.verify.summary import by_reason
 from bench.words import command_line, duration, estimate, interval_text, plural
 
 

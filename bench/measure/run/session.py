@@ -25,7 +25,7 @@ from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_addresses, write_json
 from bench.measure.records.records import CaseRecord, Dropped, Ended, Environment, RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run import facts
+from bench.measure.run import machine_facts
 from bench.measure.run.load_process import newest_log
 from bench.measure.run.plan import Deployment
 from bench.measure.run.schedules import Item, ItemT, RecordT, Replay
@@ -83,7 +83,7 @@ class Journal:
         if any(name.startswith(f"{deployment}/") for name in known):
             return
         own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.KIT): "PROJECT"}
-        hashes = facts.config_hashes(directory / "conf", own)
+        hashes = machine_facts.config_hashes(directory / "conf", own)
         found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
         self._write_environment(configs=found)
 

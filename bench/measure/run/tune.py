@@ -9,7 +9,7 @@ from bench.errors import BenchError, GlobalFault
 from bench.measure.records.capacity import Staircase
 from bench.measure.records.records import RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run import facts, plan, prepare, schedules
+from bench.measure.run import machine_facts, plan, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement, PlannedCase, Request
@@ -118,7 +118,7 @@ class Tuner:
         size = self._first.served.size
         if size.is_limited:
             return size.limits.burstable_bytes
-        return prepared.before.environment.memory_bytes if prepared.before else facts.memory_bytes()
+        return prepared.before.environment.memory_bytes if prepared.before else machine_facts.memory_bytes()
 
     def schedule(self, outlook: Outlook) -> Schedule[None]:
         """The search; the outlook knows each case before its first trial."""

@@ -20,7 +20,7 @@ from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import Program, programs
 from bench.serve.machine.supervise import Address
-from bench.serve.production import image, lock, one_host, project_files, templates, units
+from bench.serve.production import image, lock_file, one_host, project_files, templates, units
 from bench.serve.production.split import only_on_one_host
 from bench.serve.project import background, opened
 
@@ -131,8 +131,8 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
         read = "\n".join(path.read_text("utf-8") for path in written)
         written += project_files.write(placed.case, folder / "conf", image.requirements(placed.case))
         if opened.is_kits(case.project.folder):
-            (folder / "conf" / lock.LOCK).write_text(image.requirements(placed.case), "utf-8")
-            written.append(folder / "conf" / lock.LOCK)
+            (folder / "conf" / lock_file.LOCK).write_text(image.requirements(placed.case), "utf-8")
+            written.append(folder / "conf" / lock_file.LOCK)
         context = _names(placed, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}

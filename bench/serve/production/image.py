@@ -8,7 +8,7 @@ from typing import Any
 from bench.serve.catalog.manifest import Release
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed
-from bench.serve.production import lock, project_files, target
+from bench.serve.production import lock_file, project_files, target
 from bench.serve.project import environments, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
@@ -25,8 +25,10 @@ DRIVER = "psycopg2-binary"
 def refusal(project: UnderTest) -> str:
     """The reason why no image can serve the project, or an empty string."""
     if not project.overlaid:
-        named = lock.LOCK in project.description.image
-        return "" if named else f"with reads_environment name in image what it is made of, its {lock.LOCK} among that"
+        named = lock_file.LOCK in project.description.image
+        return (
+            "" if named else f"with reads_environment name in image what it is made of, its {lock_file.LOCK} among that"
+        )
     if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):
@@ -42,8 +44,8 @@ def uncontainable(placed: Placed) -> str:
         in_venv = placed.case.programs[server.name].is_relative_to(placed.places.venv)
         if not server.packages and not in_venv:
             return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"
-        if not lock.pinned(lock.of_server(server)) and server.distribution:
-            return f"{server.name} is not in {lock.LOCK}, so no image can have it"
+        if not lock_file.pinned(lock_file.of_server(server)) and server.distribution:
+            return f"{server.name} is not in {lock_file.LOCK}, so no image can have it"
     return ""
 
 
@@ -52,12 +54,12 @@ def requirements(case: Case) -> str:
     also of the site. Empty for another project with a lock file."""
     project = case.project
     if opened.is_kits(project.folder):
-        return lock.pinned([*lock.of_site(), *lock.of_servers(case.servers)])
+        return lock_file.pinned([*lock_file.of_site(), *lock_file.of_servers(case.servers)])
     if not project.overlaid:
         return ""
     # In place of an SQLite file.
     driver = [DRIVER] if "default" in project.facts.database_files else []
-    return lock.pinned([*project_files.missing(case), *driver], target.listed(project))
+    return lock_file.pinned([*project_files.missing(case), *driver], target.listed(project))
 
 
 def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:

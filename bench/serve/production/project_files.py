@@ -23,7 +23,7 @@ from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import PACKAGES, PATH, with_path
-from bench.serve.production import lock
+from bench.serve.production import lock_file
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
@@ -254,7 +254,7 @@ def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
     of_services = chain.from_iterable(service.requirements for service in case.services)
     imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
-    return list(dict.fromkeys((*lock.of_servers(case.servers), *imported, *of_services)))
+    return list(dict.fromkeys((*lock_file.of_servers(case.servers), *imported, *of_services)))
 
 
 def _brought(case: Case) -> list[str]:
@@ -270,7 +270,7 @@ def missing(case: Case) -> list[str]:
 
 def _pinned(case: Case) -> list[str]:
     """A requirement for each missing distribution, in the version of the kit's lock file."""
-    text = (paths.KIT / lock.LOCK).read_text("utf-8")
+    text = (paths.KIT / lock_file.LOCK).read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", text))
     wanted = {name: versions.get(name) or programs.distribution_version(name) for name in missing(case)}
     return [f"{name}=={version}" if version else name for name, version in wanted.items()]

@@ -17,7 +17,7 @@ from bench.serve.deployment import case as cases
 from bench.serve.deployment import deployment
 from bench.serve.machine.identity import worker
 from bench.serve.machine.ports import free_port
-from bench.verify import suite, table, verifier
+from bench.verify import suite, summary, verifier
 from bench.verify.changing import Changed
 from bench.verify.in_process import ExpectedPage
 from bench.verify.outcome import Outcome
@@ -176,7 +176,7 @@ def test_a_declaration_is_printed_with_its_reason():
         Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
         Outcome("s", "none", "browser", True, not_tried="no browser"),
     ]
-    text = table.as_text(outcomes, [])
+    text = summary.as_text(outcomes, [])
     assert text.startswith("s with layer none: 1 check passed, 1 known limitation, 1 skipped\n")
     assert text.endswith("SKIPPED\n  browser: no browser")
     assert "KNOWN LIMITATIONS\n  s with layer none, upload: its parser stops at 64 kB" in text
@@ -229,7 +229,7 @@ def test_a_running_site_is_verified_as_the_target(capsys, mutant, site, monkeypa
 
 def test_a_reason_for_all_deployments_is_printed_once():
     both = [Outcome("s", layer, name, True, not_tried="x") for layer in ("a", "b") for name in ("tls", "login")]
-    text = table.as_text([*both, Outcome("s", "a", "hit", True, not_tried="y"), Outcome("s", "b", "hit", True)], [])
+    text = summary.as_text([*both, Outcome("s", "a", "hit", True, not_tried="y"), Outcome("s", "b", "hit", True)], [])
     assert text.endswith("SKIPPED\n  tls, login: x\n  s with layer a, hit: y")
 
 
@@ -291,7 +291,7 @@ def test_the_document_counts_layers_by_groups():
         Outcome("one", "fragments", "hit-ratio", True, group="web", figures={"hit_ratio_no_cookie": 0.5}),
         Outcome("one", "fragments", "junk-hosts", True, group="web", not_tried="left out"),
     ]
-    document = table.as_document(outcomes, [])
+    document = summary.as_document(outcomes, [])
     assert document["layers"]["varnish"]["bytes"] == {
         "result": "fail",
         "checks": 2,

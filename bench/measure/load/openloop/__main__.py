@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.measure.load.engine import encoded
 from bench.measure.load.openloop.job import LoadJob
-from bench.measure.load.openloop.processes import make
+from bench.measure.load.openloop.parallel import make
 
 if __name__ == "__main__":
     print(json.dumps(encoded(make(LoadJob(**json.loads(Path(sys.argv[1]).read_text("utf-8")))))))

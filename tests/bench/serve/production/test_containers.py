@@ -17,7 +17,7 @@ import yaml
 from bench import paths, programs
 from bench.serve.catalog import catalog
 from bench.serve.catalog.server import SERVERS
-from bench.serve.production import containers, lock, one_host
+from bench.serve.production import containers, lock_file, one_host
 from bench.serve.project import commands
 from tests.cases import kit, production
 
@@ -117,7 +117,7 @@ def test_the_servers_files_are_those_of_a_host(stack, tmp_path, rendered):
         conf = rendered(stack, form) / "conf"
         files = {str(path.relative_to(conf)): path.read_text("utf-8") for path in conf.rglob("*") if path.is_file()}
         # The packages are for an image.
-        del files[lock.LOCK]
+        del files[lock_file.LOCK]
         for name, text in files.items():
             assert on_a_host(text) == of_one_user((host / name).read_text("utf-8")), name
 

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bench.serve.catalog import catalog
-from bench.serve.production import containers, lock
+from bench.serve.production import containers, lock_file
 from tests.cases import production
 
 
@@ -31,8 +31,8 @@ def needed(name: str) -> set[str]:
     "stack", ["nginx-gunicorn", "gunicorn-uvicorn", "nginx-granian", "gunicorn-gevent", "hypercorn"]
 )
 def test_a_stack_gets_its_packages_and_all_that_they_need(stack):
-    names = [name for server in catalog.read().stacks[stack].servers for name in lock.of_server(server)]
-    found = pins(lock.pinned([*lock.of_site(), *names]))
+    names = [name for server in catalog.read().stacks[stack].servers for name in lock_file.of_server(server)]
+    found = pins(lock_file.pinned([*lock_file.of_site(), *names]))
     assert {"django", "psycopg2-binary", "whitenoise", *names} <= found
     for name in found:
         try:
@@ -43,9 +43,9 @@ def test_a_stack_gets_its_packages_and_all_that_they_need(stack):
 
 
 def test_what_is_there_already_is_not_pinned_again_nor_what_only_that_needs():
-    assert pins(lock.pinned(["uvicorn"], {"h11"})) == {"uvicorn", "click"}
-    assert pins(lock.pinned(["uvicorn"], {"uvicorn"})) == set()
-    assert lock.pinned(["gunicorn", "no-such-package"]) == ""
+    assert pins(lock_file.pinned(["uvicorn"], {"h11"})) == {"uvicorn", "click"}
+    assert pins(lock_file.pinned(["uvicorn"], {"uvicorn"})) == set()
+    assert lock_file.pinned(["gunicorn", "no-such-package"]) == ""
 
 
 def test_the_image_of_the_kit_has_the_packages_of_its_stack_only(tmp_path):

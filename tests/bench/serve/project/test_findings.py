@@ -9,7 +9,7 @@ import pytest
 from bench import paths
 from bench.errors import BenchError
 from bench.serve.project.description import Description, Project
-from bench.serve.project.findings import RULES, examine, page
+from bench.serve.project.findings import RULES, documentation, examine
 from bench.serve.project.findings.finding import ERROR, WARNING
 from bench.serve.project.findings.security import CSRF, GZIP, SECURITY, UPDATE_CACHE
 from bench.serve.project.health import CORRECT, LET_IN
@@ -174,7 +174,7 @@ ELSEWHERE = {
 
 
 def test_the_page_of_documentation_is_printed_from_the_rules():
-    assert (paths.KIT / "docs" / "findings.md").read_text("utf-8") == page.text()
+    assert (paths.KIT / "docs" / "findings.md").read_text("utf-8") == documentation.text()
 
 
 @pytest.mark.parametrize(("finding", "fact"), NOTICED, ids=lambda value: value if isinstance(value, str) else "")

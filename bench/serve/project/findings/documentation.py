@@ -1,4 +1,4 @@
-"""The page of documentation with all findings: `python -m bench.serve.project.findings.page > docs/findings.md`."""
+"""The page with all findings: `python -m bench.serve.project.findings.documentation > docs/findings.md`."""
 
 from __future__ import annotations
 
