@@ -70,7 +70,7 @@ def test_the_table_has_rates_ratio_interval_and_verdict(tmp_path, capsys):
 
 
 def test_capacities_are_compared_by_what_held_and_what_did_not(tmp_path, capsys):
-    """Rounds that all end at the same two steps differ by a step, which proves nothing."""
+    """Rounds that all end at the same two steps differ by a step and prove nothing."""
     runs = (("a", 500), ("b", 530), ("c", 800))
     folders = [report_folder.capacity(tmp_path / name, {"none": (held,) * 3}) for name, held in runs]
     key = ("gunicorn", "none", "home")

@@ -48,8 +48,7 @@ def test_the_values_of_a_search_are_rendered_for_its_project(folder):
 
 
 def served_again(options):
-    """The request of a wrong response, and the command that serves the site again, as a check with these options
-    prints them."""
+    """The printed request of a wrong response, and the printed command to serve the site again."""
     context = SimpleNamespace(
         stack="gunicorn", layer="view-cache", layers=("view-cache",), options=options, clones=[], running=object()
     )
