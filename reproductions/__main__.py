@@ -183,7 +183,7 @@ def options_of(part: Part, bounds: tuple[str, ...] = ()) -> list[str]:
 
 
 def _is_complete(at: Path) -> bool:
-    """Whether a part has ended, and none of its trials or faults is discarded: those would be made again."""
+    """True if a part has ended, and none of its trials or faults is discarded: those would be made again."""
     run = read_run(at)
     statuses: set[str] = {trial.status for trial in run.latest.values()}
     statuses.update(outcome.status for outcome in run.latest_outcomes.values())

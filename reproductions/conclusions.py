@@ -1,4 +1,4 @@
-"""Which published conclusions hold here: each claim of a publication, judged by the runs that repeat it. Pure.
+"""Published conclusions that hold here: each claim of a publication, judged by the runs that repeat it. Pure.
 
 A claim about a ratio holds when the whole 95 % interval lies inside its bounds, and does not hold when the whole
 interval lies outside. Otherwise it is inconclusive.
@@ -23,7 +23,7 @@ HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What the runs say of a published claim.
+    """The runs' verdict on a published claim.
 
     says              what was measured, or why nothing was
     ratio, low, high  as measured here, with its 95 % interval; None for a claim that is about no ratio
@@ -153,7 +153,7 @@ def _check(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
 
 
 def _apart(place: Place, other: Place) -> str:
-    """What a place has that the other one has not, and what is served there."""
+    """The differences of a place from another one, and the served site."""
     own = {key: value for key, value in place.items() if other.get(key) != value and key not in ("stacks", "pick")}
     if not own.keys() & {"name", "stack", "layer"}:
         own["stack"] = place.get("stack")

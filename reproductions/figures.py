@@ -31,7 +31,7 @@ class PublishedFigure:
 
     @property
     def highest(self) -> list[Trial]:
-        """Those at the highest level."""
+        """The figures at the highest level."""
         level = max((trial.level for trial in self.trials), default=0)
         return [trial for trial in self.trials if trial.level == level]
 
@@ -64,7 +64,7 @@ class Figures:
         return PublishedFigure(why=self._why_absent(wanted))
 
     def _why_absent(self, place: Place) -> str:
-        """Why no run has this case: its stack, or its part, cannot run here."""
+        """The reason why no run has this case: its stack, or its part, cannot run here."""
         for run in self.runs:
             for skip in run.info.skips:
                 if (skip.stack, skip.layer) == (place["stack"], place["layer"]) and skip.size in (None, place["size"]):

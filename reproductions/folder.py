@@ -21,7 +21,7 @@ CHECKS = "checks"
 
 @dataclass(frozen=True)
 class PartRecord:
-    """What became of a part."""
+    """The state of a part."""
 
     name: Annotated[str, means("Name of the part, and of its folder.")]
     reason: Annotated[str | None, means("Why it cannot run here; null when it ran or is still to run.")] = None
@@ -30,7 +30,7 @@ class PartRecord:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Which published benchmark a folder repeats, and how."""
+    """The published benchmark that a folder repeats, and the options."""
 
     format: Annotated[int, means("Version of this file's format.")]
     benchmark: Annotated[str, means("Name of the published benchmark.")]
@@ -41,7 +41,7 @@ class Reproduction:
     guards: Annotated[tuple[str, ...], means("Guards with other bounds than usual, as NAME=BOUND or NAME=off.")] = ()
 
     def part(self, name: str) -> PartRecord:
-        """What became of a part."""
+        """The state of a part."""
         return next(part for part in self.parts if part.name == name)
 
     def with_part(self, done: PartRecord) -> Reproduction:
@@ -70,7 +70,7 @@ def write(directory: Path, record: Reproduction) -> None:
 
 
 def figures(directory: Path, record: Reproduction) -> Figures:
-    """What its parts have measured so far."""
+    """The measurements of its parts so far."""
     folders = [directory / part.name for part in record.parts]
     runs = [read_run(folder) for folder in folders if (folder / RUN_FILE).exists()]
     return Figures(

@@ -39,7 +39,7 @@ def worst(rated: Rated, without: str = "") -> str | None:
 
 
 def reasons(rated: Rated) -> list[str]:
-    """Why the rating is below HIGH, worst reason first."""
+    """The reasons for a rating below HIGH, the worst first."""
     return [text for level in (LOW, MEDIUM) for rating, text in rated.values() if rating == level]
 
 

@@ -1,4 +1,4 @@
-"""What all processes of a test run share: files that are made once."""
+"""Files that all processes of a test run share, made once."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def start_project(folder: Path) -> None:
 
 @pytest.fixture
 def own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the kit keeps of projects goes with the test."""
+    """The kit's files about projects are removed with the test."""
     monkeypatch.setattr(paths, "STATE", tmp_path / "var")
 
 

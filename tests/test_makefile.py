@@ -1,4 +1,4 @@
-"""What `make bench` asks for: rounds within what is left of its time; and when mod_wsgi is built."""
+"""The options of `make bench`: rounds within the rest of its time; and the build of mod_wsgi."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def program(path: Path, text: str = "") -> None:
 
 @pytest.fixture
 def made(tmp_path):
-    """What `make` says in an environment from before Apache was installed; its PATH is the directory `path`."""
+    """The output of `make` in an environment from before Apache was installed; its PATH is the directory `path`."""
     binaries, path = tmp_path / "venv" / "bin", tmp_path / "path"
     binaries.mkdir(parents=True)
     path.mkdir()

@@ -1,4 +1,4 @@
-"""What takes longest begins first, and what belongs together stays together."""
+"""The longest tests begin first, and tests that belong together stay together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.order import longest_first
 
 @dataclass(frozen=True)
 class Item:
-    """What the order asks of a test that pytest has collected."""
+    """The attributes of a collected test that the order reads."""
 
     nodeid: str
     of_module: str = ""

@@ -1,4 +1,4 @@
-"""What README.md and docs/stacks.md say is so: commands exist, tables are the folders', links lead somewhere."""
+"""README.md and docs/stacks.md are true: commands exist, tables are the folders', links lead somewhere."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def wanted(*extras):
-    """What these extras require, except other extras; what the instrument requires without one."""
+    """The requirements of these extras, except other extras; without one, of the instrument."""
     lines = [line for extra in extras for line in EXTRAS[extra]] if extras else PROJECT["dependencies"]
     return [Requirement(line) for line in lines if not line.startswith("benchapp[")]
 

@@ -1,4 +1,4 @@
-"""Where CI is set, a test that a program is missing for fails."""
+"""In CI, a test without its program fails."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _knows_no_rows_of_another_test() -> None:
 
 @pytest.fixture
 def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
-    """What the site logs: Django 6.1 configures logging anew with LOGGING overridden, and pytest's handler is gone."""
+    """The site's log: Django 6.1 configures logging again with LOGGING overridden, and removes pytest's handler."""
     logger = logging.getLogger("benchapp")
     monkeypatch.setattr(logger, "handlers", [caplog.handler])
     monkeypatch.setattr(logger, "propagate", False)

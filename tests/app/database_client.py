@@ -39,7 +39,7 @@ def tried(sql: str = "SELECT 1") -> dict[str, Any]:
 
 @command
 def parameters() -> dict[str, Any]:
-    """What the connection has been told, and by which driver."""
+    """The parameters of the connection, and its driver."""
     from django.db import connection
 
     names = ("statement_timeout", "work_mem")

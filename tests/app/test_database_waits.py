@@ -36,7 +36,7 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 
 def use(driver: str, url: str, command: str) -> dict:
-    """What a command of `database_client` prints, in a process with this driver."""
+    """The output of a command of `database_client`, in a process with this driver."""
     environment = drivers.environment(driver) | {
         "DATABASE_URL": url,
         "BENCHAPP_SERVER": "wsgi",

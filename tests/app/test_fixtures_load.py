@@ -96,7 +96,7 @@ def test_the_connection_is_left_as_it_was(sqlite_site):
 
 
 def refused(url: str, *arguments: object) -> str:
-    """What the command says when it fails: one line."""
+    """The command's message on failure: one line."""
     result = manage_on(url, "loadfixtures", *(arguments or ("--rows", 1000)))
     assert result.returncode != 0
     assert result.stderr.count("\n") == 1, result.stderr

@@ -1,4 +1,4 @@
-"""Which pages a write makes stale, and when they are invalidated."""
+"""The pages that a write makes stale, and the time of their invalidation."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class Hasher(MD5PasswordHasher):
 
 
 def elsewhere(task: Callable[[], Any]) -> Any:
-    """What the task returns in a context of its own, like that of another request."""
+    """The result of the task in a separate context, like that of another request."""
     return contextvars.Context().run(task)
 
 

@@ -25,7 +25,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def log_in_at_once(end: Callable[[], object]) -> int:
-    """How many of the passwords were checked, each by a thread with its own connection; `end` comes after a check."""
+    """The number of checked passwords, each by a thread with its own connection; `end` comes after a check."""
     request = RequestFactory().post("/login/", REMOTE_ADDR="203.0.113.7")
 
     def log_in(_: int) -> bool:

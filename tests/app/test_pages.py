@@ -1,4 +1,4 @@
-"""What a reader gets: pages, links between them, errors."""
+"""The reader's view: pages, links between them, errors."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_a_foreign_host_is_a_400_and_costs_one_short_line_of_log(db: None, clien
 
 
 def may_crawl(robots: str, path: str) -> bool:
-    """Whether robots.txt allows all crawlers a path (RFC 9309)."""
+    """True if robots.txt allows all crawlers a path (RFC 9309)."""
     rules = re.findall(r"^Disallow: (\S+)$", robots, re.M)
     return not any(re.match(re.escape(rule).replace(r"\*", ".*"), path) for rule in rules)
 

@@ -1,4 +1,4 @@
-"""How a site keeps its connections to PostgreSQL, by BENCHAPP_POOL."""
+"""A site's connections to PostgreSQL, by BENCHAPP_POOL."""
 
 from __future__ import annotations
 

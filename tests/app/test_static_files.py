@@ -22,7 +22,7 @@ def test_the_files_of_the_benchmark_have_its_sizes(name: str, size: int):
 
 @pytest.fixture
 def folder(tmp_path: Path, settings) -> Path:
-    """Where collectstatic writes, with its manifest and a file."""
+    """The target of collectstatic, with its manifest and a file."""
     settings.STATIC_ROOT = tmp_path / "static"
     settings.STATIC_ROOT.mkdir()
     settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = False

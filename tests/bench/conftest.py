@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def mutant(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mutant]:
-    """That site over raw sockets, right or with a mutation, on a copy that no other process of the tests writes to."""
+    """The site over raw sockets, right or with a mutation, on a copy that no other process of the tests writes to."""
     with serving(made, tmp_path_factory.mktemp("mutant")) as mutant:
         yield mutant
 

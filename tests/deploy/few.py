@@ -1,4 +1,4 @@
-"""What `make test` tries of many cases that prove much the same: as few as show each fact once. The others are for
+"""The cases of `make test` among many that prove much the same: as few as show each fact once. The others are for
 `make test-matrix`."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def few(cases: Sequence[Case], facts: Facts) -> list[object]:
 
 
 def of_stack(name: str) -> set[Hashable]:
-    """What a stack shows: its servers, which of them speaks to clients, and the protocols between them."""
+    """The facts that a stack shows: its servers, the one that speaks to clients, and the protocols between them."""
     servers = catalog.read().stacks[name].servers
     spoken = {("speaks", server.speaks) for server in servers[:-1]}
     return {*(server.name for server in servers), ("front", servers[-1].name), *spoken}

@@ -188,7 +188,7 @@ def deploys(machine: Machine, new: str) -> dict[str, Any]:
 
 
 def refused(machine: Machine, command: str) -> str:
-    """What a deploy says in its only line, and that the release before serves on without a request lost."""
+    """A deploy's only line, and that the release before serves on without a lost request."""
     before = machine.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
     served = version(machine)
     with visited(machine) as noticed:
@@ -250,7 +250,7 @@ def install(
 
 
 def boots(machine: Machine) -> None:
-    """What a boot does to the site: its sockets and all below /run go, and systemd-tmpfiles makes the directories."""
+    """The effect of a boot on the site: sockets and all below /run go, and systemd-tmpfiles makes the directories."""
     machine.run("systemctl stop benchapp.target; rm -rf /run/benchapp")
     machine.run("systemd-tmpfiles --create --remove --boot benchapp.conf; systemctl start benchapp.target")
 

@@ -41,7 +41,7 @@ class Machine:
         self.root, self.leader, self.release = root, leader, release
 
     def try_run(self, script: str, user: str = "root") -> subprocess.CompletedProcess[str]:
-        """What a script of the shell does there, its errors among its output."""
+        """The output of a shell script on the machine, with its errors."""
         argv = ["nsenter", "-t", str(self.leader), "-a", "env", "-i", f"PATH={PATH}", "HOME=/root", "LANG=C.UTF-8"]
         argv += ["runuser", "-u", user, "--"] if user != "root" else []
         return subprocess.run(

@@ -105,7 +105,7 @@ class Host:
         }
 
     def environment(self, unit: str) -> dict[str, str]:
-        """What systemd would give the unit."""
+        """The files that systemd would give the unit."""
         text = "".join(Path(name).read_text() for name in self.lines(unit, "EnvironmentFile"))
         credentials = {"CREDENTIALS_DIRECTORY": self.places.conf} if self.lines(unit, "LoadCredential") else {}
         pairs = [line for line in text.splitlines() if line and not line.startswith("#")]
@@ -120,7 +120,7 @@ class Host:
         }
 
     def units(self) -> list[Path]:
-        """Those that are started; a deploy starts what stands in for another, and a failure what tells the operator."""
+        """The started units; a deploy starts stand-ins, and a failure starts the alert of the operator."""
         found = (Path(self.places.conf) / "systemd").iterdir()
         return sorted(path for path in found if not path.stem.endswith(("-standin", "@")))
 
@@ -142,7 +142,7 @@ class Host:
         return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
 
     def command(self, unit: str) -> list[str]:
-        """What systemd would start, in the foreground, without the words by which it takes a socket from systemd."""
+        """The unit's command, in the foreground, without the words by which it takes a socket from systemd."""
         words = shlex.split(self.lines(unit, "ExecStart")[0].replace("daemon on;", "daemon off;"))
         server = self.server(unit)
         taken = list(server.inherits) if server and isinstance(server.inherits, tuple | list) else []
@@ -163,7 +163,7 @@ def make_certificate(folder: Path) -> Path:
 
 
 def refused_by_servers(made: Host) -> dict[str, str]:
-    """What each server's own test says against its files, by the server's name; empty when all accept them."""
+    """The errors of each server's own test of its files, by the server's name; empty when all accept them."""
     # With the programs of the host's virtual environment.
     placed = one_host.in_production(made.case, "127.0.0.1")
     problems = {}
@@ -176,7 +176,7 @@ def refused_by_servers(made: Host) -> dict[str, str]:
 
 
 def refused_by_systemd(made: Host) -> list[str]:
-    """What systemd says against the units; empty when it accepts them."""
+    """The complaints of systemd about the units; empty when it accepts them."""
     systemd_analyze = programs.find(["systemd-analyze"])
     if systemd_analyze is None:
         pytest.skip("program not installed: systemd-analyze")
@@ -238,7 +238,7 @@ def _alone():
 
 
 class Notified:
-    """What a unit's program tells systemd, which would stop it after some seconds without a sign of life."""
+    """The messages of a unit's program to systemd, which would stop it after some seconds without a sign of life."""
 
     def __init__(self) -> None:
         # A path for a socket is short.
@@ -261,7 +261,7 @@ class Notified:
         self._folder.cleanup()
 
     def as_said(self, types: list[str], processes) -> None:
-        """Whether it says that it serves, and its unit waits for that."""
+        """True if it says that it serves, and its unit waits for that."""
         if types == ["notify"]:
             wait_for(lambda: "READY=1" in self._said(), True, processes)
         assert (types == ["notify"]) == ("READY=1" in self._said())
@@ -334,7 +334,7 @@ def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
 
 
 def answers_challenges(made: Host) -> None:
-    """What certbot puts into the webroot is there over plain HTTP; nothing else of that directory is."""
+    """Certbot's files in the webroot are served over plain HTTP; nothing else of that directory is."""
     folder = Path(made.values.names["acme_webroot"])
     challenges = folder / ".well-known" / "acme-challenge"
     challenges.mkdir(parents=True)
@@ -355,7 +355,7 @@ def answers_challenges(made: Host) -> None:
 
 
 def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
-    """Whether a second handshake with a version of TLS resumes the session of the first; None where it is refused."""
+    """True if a second handshake with a version of TLS resumes the session of the first; None if it is refused."""
     context = ssl._create_unverified_context()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         context.minimum_version = context.maximum_version = version
@@ -376,7 +376,7 @@ def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
 
 
 def accepts_ciphers(made: Host, ciphers: str) -> bool:
-    """Whether it speaks TLS 1.2 with one of these."""
+    """True if it speaks TLS 1.2 with one of these."""
     context = ssl._create_unverified_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(ciphers + ":@SECLEVEL=0")

@@ -130,7 +130,7 @@ def test_a_backup_is_of_one_moment_while_the_site_writes(fresh):
 
 
 def test_visitors_during_a_restore_read_all_of_one_state(fresh):
-    """Those who read and write meanwhile see the rows of before, then those of the backup, and never a part."""
+    """Readers and writers meanwhile see the rows of before, then those of the backup, and never a part."""
     fresh.note("one")
     file = fresh.made()
     fresh.note("two")

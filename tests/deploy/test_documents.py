@@ -1,4 +1,4 @@
-"""What docs/adding-a-stack.md promises is what templates get."""
+"""Templates get the names that docs/adding-a-stack.md promises."""
 
 from __future__ import annotations
 

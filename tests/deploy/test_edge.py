@@ -244,7 +244,7 @@ def test_strict_names_are_served_by_name(stack, site_url):
 
 
 def believed(made: Host) -> None:
-    """What the balancer says of client and scheme."""
+    """The load balancer's headers about client and scheme."""
     named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
     inside = json.loads(through(made, "/__probe__/inside", *named).body)
     assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
@@ -367,7 +367,7 @@ def without_application(made: Host, processes: dict[str, Process], *words: str) 
 
 
 def failure(made: Host, path: str, *words: str) -> bool:
-    """Whether it answers with the page for failures."""
+    """True if it responds with the page for failures."""
     answer = curl(made, path, *words)
     assert answer.status in (502, 503, 504)
     assert answer.headers["retry-after"] == "30"
@@ -378,7 +378,7 @@ def failure(made: Host, path: str, *words: str) -> bool:
 
 
 def unfit(folder: Path, refused: Callable[[str], bool]) -> None:
-    """One that has expired, or is not for each name of the site, is not taken over."""
+    """An expired certificate, or one without a name of the site, is refused."""
     chain = folder / "fullchain.pem"
     issue(folder, (NAME, f"www.{NAME}"), days=-1)
     assert refused(f"{chain}: it has expired")

@@ -142,7 +142,7 @@ def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
 
 
 def protocol_chosen(url: str) -> str | None:
-    """What a TLS listener without HTTP/2 chooses of HTTP/2 and HTTP/1."""
+    """The choice of a TLS listener without HTTP/2 among HTTP/2 and HTTP/1."""
     context = ssl._create_unverified_context()
     context.set_alpn_protocols(["h2", "http/1.1"])
     parts = httpx2.URL(url)

@@ -19,7 +19,7 @@ ON = ("--set", "metrics=on")
 
 
 def figures(stack: str, server: str) -> str:
-    """Where the manifest says that they are."""
+    """The address of the figures in the manifest."""
     found = next(item for item in catalog.read().stacks[stack].servers if item.name == server)
     return found.metrics.url.replace("{{ metrics_bind }}", "127.0.0.1")
 

@@ -1,4 +1,4 @@
-"""What real projects need of every stack: streamed answers, WebSockets, uploads, content types, health by address, and
+"""Needs of real projects of every stack: streamed responses, WebSockets, uploads, content types, health by address, and
 double and encoded slashes in a path that mean the same everywhere, or are refused: the application's views and a web
 server's rules never judge two different paths."""
 

@@ -66,7 +66,7 @@ def live(postgresql_database, tmp_path_factory) -> Iterator[tuple[Path, str]]:
 
 
 def rows(url: str) -> dict[str, int]:
-    """How many rows each table has ever got: those that were removed again count."""
+    """The number of rows each table ever got, including removed ones."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences")
         found = dict(cursor.fetchall())

@@ -41,7 +41,7 @@ def database():
 
 @contextmanager
 def loaded(database: str, pool: str, env: dict[str, str] | None = None) -> Iterator[connections.Connections]:
-    """What counts the connections of a site with this pool, after a load of all its processes."""
+    """The counter of the connections of a site with this pool, after a load of all its processes."""
     changes = {"processes": PROCESSES, "threads": 1, "pool": pool, "pool_size": 1}
     case = resolved("gunicorn", database_url=database, changes=changes, env=env or {})
     with deployment.deployed(case) as running, connections.Connections(database) as counted:

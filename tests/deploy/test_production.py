@@ -112,7 +112,7 @@ def test_a_server_that_is_stopped_finishes_the_request_under_way(host, stack, se
 
 
 def finished_while_stopping(made: Host, server: str) -> bool:
-    """Whether a request is answered although the server's units are stopped meanwhile.
+    """True if a request gets its response although the server's units are stopped meanwhile.
 
     On a busy machine it may not have arrived by then, so that once is no proof that it is not.
     """

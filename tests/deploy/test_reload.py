@@ -174,7 +174,7 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
 
 
 def page(client: httpx2.Client) -> tuple[str, ...]:
-    """What a page that nobody has asked for says of its release."""
+    """The release named by a page without an earlier request."""
     return parse_page_marker(client.get(PAGE.format(secrets.token_hex(8))).text)
 
 

@@ -48,7 +48,7 @@ TIMES = 4
 
 
 def declares(stack: str, check: str) -> bool:
-    """Whether a stack or a server of it declares that it does not pass the check."""
+    """True if a stack or a server of it declares the check as not supported."""
     return check in {item.check for item in compatibility.declared((), catalog.read().stacks[stack])}
 
 
@@ -61,7 +61,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> UnderTest:
 
 @pytest.fixture(scope="module")
 def url(request: pytest.FixtureRequest, shop: UnderTest) -> Iterator[str]:
-    """Where one deployment of the stack answers."""
+    """The URL of one deployment of the stack."""
     runnable(request.param)
     with deployment.deployed(must_resolve(shop, request.param, "none", changes=ONE)) as running:
         yield running.url

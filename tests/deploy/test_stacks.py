@@ -65,7 +65,7 @@ FULL = ("nginx-uwsgi", "nginx-memcached")
 
 
 def files_of(pair: tuple[str, str]) -> set[Hashable]:
-    """Whose files a stack with a layer shows: those of each server, or those that the layer lies over."""
+    """The owners of the files that a stack with a layer shows: each server, or the layer over the server."""
     stack, layer = catalog.read().stacks[pair[0]], catalog.read().layers[pair[1]]
     added = {(layer.name, server.name) for server in stack.servers if layer.files(server)}
     return few.of_stack(stack.name) if layer.is_none else {layer.name, *added}

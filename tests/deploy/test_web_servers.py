@@ -1,4 +1,4 @@
-"""What each web server answers by itself in production: another project's files, other hosts, its own error pages."""
+"""Responses of the web servers' own in production: another project's files, other hosts, error pages."""
 
 from __future__ import annotations
 

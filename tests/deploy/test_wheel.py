@@ -61,7 +61,7 @@ class Installed:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of a shell after a log-in; of the clone's environment it has uv and nothing else."""
+        """The environment of a shell after a log-in; of the clone's environment it has uv and nothing else."""
         kept = {
             name: value for name, value in os.environ.items() if re.match("PIP_|UV_|SSL_|LANG|.*_proxy$", name, re.I)
         }
@@ -77,7 +77,7 @@ class Installed:
         )
 
     def run(self, *words: str, cwd: Path | None = None) -> str:
-        """What a command of the tool prints in a folder, by default that of the project; it must succeed."""
+        """The output of a command of the tool in a folder, by default the project's; the command must succeed."""
         with self.start(*words, cwd=cwd or self.project) as process:
             said, _ = process.communicate(timeout=COMMAND_S)
         assert process.returncode == 0, said
@@ -180,7 +180,7 @@ def test_an_ordinary_user_goes_from_doctor_to_report(caller):
 
 
 def caller_doctor(caller: Installed) -> str:
-    """What the doctor says: a fresh project has things to mend, so its exit status is not asked."""
+    """The output of doctor: a fresh project has findings, so its exit status is ignored."""
     with caller.start("doctor", cwd=caller.project) as process:
         said, _ = process.communicate(timeout=COMMAND_S)
     return said

@@ -27,7 +27,7 @@ ENOUGH = 12
 
 
 class Visitors:
-    """What a visitor on new connections and one on a keep-alive connection noticed so far."""
+    """Observations of a visitor on new connections and of one on a keep-alive connection so far."""
 
     def __init__(self, plain: int | None) -> None:
         self.plain = plain
@@ -57,7 +57,7 @@ class Visitors:
                     connection.close()
 
     def _get(self, connection: http.client.HTTPConnection, path: str, tries: int) -> bool:
-        """Whether the page came; the connection is opened where it is closed."""
+        """True if the page came; a closed connection is opened again."""
         why = ""
         for _ in range(tries):
             try:

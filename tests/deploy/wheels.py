@@ -110,7 +110,7 @@ def pack(found: importlib.metadata.Distribution, folder: Path) -> Path:
 
 
 def _compiled(source: Path) -> bytes:
-    """What Python has compiled of a module, if it has, to be taken for its source whatever time that has."""
+    """Python's compiled file of a module, if any, valid whatever time its source has."""
     found = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
     if found == source or not found.is_file():
         return b""

@@ -92,7 +92,7 @@ def _rates(
 
 
 def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_alive: bool) -> float:
-    """What the tool prints when a person runs it."""
+    """The output of the tool for a person."""
     close, keep = ([], ["-k"]) if keep_alive else (["-H", "Connection: close"], [])
     argv = {
         "wrk": [program, "-t1", f"-c{args.connections}", f"-d{args.duration}s", *close, url],

@@ -1,4 +1,4 @@
-"""How fast each caching layer gives the home page to anonymous clients, beside the limit of one core.
+"""The speed of each caching layer with the home page for anonymous clients, beside the limit of one core.
 
 One run on one machine: servers and services of all layers are up at the same time, pinned to one core; the load tool
 (wrk, on keep-alive connections) has the other. The limit is the same bytes as a plain file from the same Nginx. Every

@@ -1,4 +1,4 @@
-"""What `./manage.py loadfixtures` costs beside the databases' own bulk loaders.
+"""The cost of `./manage.py loadfixtures` beside the databases' own bulk loaders.
 
 The same rows go into a new SQLite file and a private PostgreSQL cluster in two ways, by turns, each timed as
 a whole from outside: the command, with the start of Python and Django, making the rows, indexes, page index and
@@ -225,7 +225,7 @@ def _seconds(times: list[float]) -> str:
 
 @contextmanager
 def contests(directory: Path) -> Iterator[list[Contest]]:
-    """Those whose programs are installed; the others are named."""
+    """The loaders with installed programs; the others are named."""
     found = []
     if shutil.which("sqlite3"):
         found.append(sqlite_contest(directory))

@@ -1,4 +1,4 @@
-"""What observing costs: a stack with the observer on and off, by turns, and the observer's own share.
+"""The cost of observing: a stack with the observer on and off, by turns, and the observer's own share.
 
 In each round the same load is made twice, once observed as a trial of `python -m bench run` is, once not, in an order
 drawn anew. The two of a round are a pair: other work on the machine disturbs both. Printed are the median of
@@ -45,7 +45,7 @@ class Measured:
 
     @property
     def is_too_dear(self) -> bool:
-        """Whether the observer is shown to cost more than the limit: fewer requests/s, or more CPU time."""
+        """True if the observer provably costs more than the limit: fewer requests/s, or more CPU time."""
         rates, prices = (Table(figures).decide(LIMIT) for figures in (self.rates, self.prices))
         dearer = (rates.verdict == LEADS and not rates.best) or (prices.verdict == LEADS and prices.best)
         return bool(dearer) or statistics.median(self.shares) > LIMIT

@@ -1,4 +1,4 @@
-"""What a page costs at the top and deep down a list, counted and with OFFSET.
+"""The cost of a page at the top and deep down a list, counted and with OFFSET.
 
 Measures in process, with no web server and no template: the time from asking for a page until its 25 rows are objects.
 The pages of a mode are read in rounds, in a new random order each round, so that what disturbs the machine disturbs
@@ -33,7 +33,7 @@ WARM_UP_ROUNDS = 3
 
 @dataclass
 class PageReads:
-    """How long each reading of one page took."""
+    """The time of each reading of one page."""
 
     mode: str
     listing: str

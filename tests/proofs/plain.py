@@ -140,7 +140,7 @@ class Pair:
 
     @property
     def below(self) -> bool:
-        """Whether the stack does not reach the bar."""
+        """True if the stack does not reach the bar."""
         return self.ratio[0] < BAR
 
 

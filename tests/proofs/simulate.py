@@ -65,7 +65,7 @@ def drift(draw: Draw, cases: int, _round: int, noise: float) -> list[float]:
 
 
 def skewed(draw: Draw, cases: int, _round: int, noise: float) -> list[float]:
-    """What disturbs only slows down: trials are never faster than they can be."""
+    """Disturbances only slow down: trials are never faster than possible."""
     return [-draw.expovariate(1 / noise) for _ in range(cases)]
 
 
@@ -105,7 +105,7 @@ class Shares:
     false: float
 
     def problems(self, scenario: Scenario) -> Iterator[str]:
-        """What misses its bound by more than chance explains."""
+        """The figures that miss their bound by more than chance explains."""
         least = COVERED.get(scenario.world, {}).get(scenario.rounds, 0.0)
         if self.covered < least - ERRORS * math.sqrt(least * (1 - least) / self.runs):
             yield f"fewer than {least:.0%} right"
@@ -140,7 +140,7 @@ def drawn(draw: Draw, scenario: Scenario) -> Rates:
 
 
 def race(rates: Rates, rounds: int) -> bool:
-    """Whether a race on these rates names a leader."""
+    """True if a race on these rates names a leader."""
     dropped: set[int] = set()
     last = dict.fromkeys(rates, rounds)
     for number in range(1, rounds + 1):

@@ -1,4 +1,4 @@
-"""What was frozen before the instrument was made smaller still has its place."""
+"""The figures frozen before the instrument was made smaller keep their places."""
 
 from __future__ import annotations
 

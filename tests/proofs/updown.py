@@ -1,4 +1,4 @@
-"""How long `python -m bench up` takes to say `ready`, and how long it takes to stop, for every stack.
+"""The times from `python -m bench up` to `ready`, and to its end, for every stack.
 
 Both are measured from outside, as a user sees them: from starting the command to its line
 `ready`, and from SIGTERM to the end of the command, by when every process and port of the stack must be gone, too. The
@@ -42,7 +42,7 @@ class StartStop:
 
     @property
     def slow(self) -> bool:
-        """Whether a median is over its limit."""
+        """True if a median is over its limit."""
         return statistics.median(self.ready_s) > READY_LIMIT_S or statistics.median(self.gone_s) > GONE_LIMIT_S
 
     def take(self, words: list[str]) -> None:
@@ -83,7 +83,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def chosen(names: list[str]) -> list[StartStop]:
-    """What is to be measured: the stacks named, else all that can run here."""
+    """The stacks to measure: the named ones, else all that can run here."""
     project = open_project()
     known = survey(project)["stacks"]
     found = []

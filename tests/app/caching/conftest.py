@@ -1,4 +1,4 @@
-"""Where the tests of the stores put sockets and pages."""
+"""The folders of sockets and pages for the tests of the stores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.app.caching.services import fake_uwsgi, memcached
 
 @pytest.fixture
 def socket() -> Iterator[Path]:
-    """Where a service that runs as nobody may put its socket."""
+    """A folder for the socket of a service that runs as nobody."""
     # The directories that pytest makes are closed to others, and their names too long for a socket.
     short = Path(tempfile.mkdtemp(prefix="benchapp-", dir="/tmp"))
     short.chmod(0o777)

@@ -79,7 +79,7 @@ class FreshProject:
         )
 
     def said(self, script: str, settings: str = "") -> dict[str, Any]:
-        """What a script puts into `said`."""
+        """The value that a script puts into `said`."""
         (self.folder / "db.sqlite3").unlink(missing_ok=True)
         code = f"{BEGIN}\n{script}\nprint(json.dumps(said))"
         done = self.run("-c", code, settings=settings)

@@ -58,7 +58,7 @@ class Laid:
     def stores(
         self, view: View, path: str = "/posts/5/", projects: tuple[Callable[[View], View], ...] = (), **request: Any
     ) -> bool:
-        """Whether the answer to this request is everybody's: stored, or marked for a cache outside."""
+        """True if the response to this request is everybody's: stored, or marked for a cache outside."""
         laid = self.over(view, *projects)
         first = laid(RequestFactory().get(path, **request))
         if self.name in OUTSIDE:

@@ -1,4 +1,4 @@
-"""Which requests a shared cache may answer, and which responses it may store."""
+"""The requests that a shared cache may serve, and the responses that it may store."""
 
 from __future__ import annotations
 

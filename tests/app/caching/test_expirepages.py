@@ -65,7 +65,7 @@ def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStor
 
 
 def page_bytes(root: Path) -> int:
-    """What a small page takes on the disk: its file and its folder, a block of the file system each."""
+    """The size of a small page on the disk: its file and its folder, a block of the file system each."""
     return sum(path.stat().st_blocks * 512 for path in (root / "a", root / "a" / "index.html"))
 
 

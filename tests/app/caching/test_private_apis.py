@@ -1,4 +1,4 @@
-"""What the app uses of Django and pymemcache beyond their documentation: a test fails when one of these changes."""
+"""The undocumented parts of Django and pymemcache that the app uses: a test fails when one of them changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rendering reads of its visitor, by whatever way and wherever, makes the page private, over WSGI and ASGI."""
+"""A rendering that reads its visitor, in any way and anywhere, makes the page private, over WSGI and ASGI."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def page(request: HttpRequest, number: int = 0) -> HttpResponse:
 
 
 def is_private(view: View, kind: str, *projects: Callable[[View], View]) -> bool:
-    """Whether the page of the visitor is private to every cache."""
+    """True if the page of the visitor is private to every cache."""
     return "private" in laid_over(view, *projects)(visitor(kind)).get("Cache-Control", "")
 
 

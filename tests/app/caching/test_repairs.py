@@ -65,7 +65,7 @@ def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def queries_of_rows() -> int:
-    """How many queries of the site's tables the home page makes; a cache in the database has queries of its own."""
+    """The home page's queries of the site's tables; a cache in the database has separate queries."""
     with CaptureQueriesContext(connection) as captured:
         assert Client().get("/").status_code == 200
     return len([query for query in captured if "benchapp_" in query["sql"]])

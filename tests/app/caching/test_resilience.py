@@ -64,7 +64,7 @@ def test_it_gives_up_in_the_end(scheduled: list):
 
 
 def ended(code: str) -> tuple[list[str], float]:
-    """What a process prints that runs this code, and how many seconds it takes."""
+    """The output of a process that runs this code, and its time in seconds."""
     begun = time.monotonic()
     head = "import os, time\nfrom benchapp.caching import resilience\nfrom benchapp.caching.resilience import later\n"
     done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, timeout=180, check=True)

@@ -1,4 +1,4 @@
-"""What no layer may share: each case on every layer that caches whole pages, inside and outside of Django."""
+"""Pages that no layer may share: each case on every layer that caches whole pages, inside and outside of Django."""
 
 from __future__ import annotations
 

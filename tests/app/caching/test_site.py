@@ -22,7 +22,7 @@ def pages_of(rows: Rows) -> list[str]:
 
 
 def is_shared(layer: Laid, first: HttpResponse, second: HttpResponse) -> bool:
-    """Whether the second answer is the first, or the first may be stored outside; a stored body has no render id."""
+    """True if the second response is the first, or may be stored outside; a stored body has no render id."""
     if layer.name in OUTSIDE:
         return first.has_header(MARK)
     return second.get("X-Render-Id", first["X-Render-Id"]) == first["X-Render-Id"]

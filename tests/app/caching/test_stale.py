@@ -1,4 +1,4 @@
-"""What settings say of a project's pages: which may be cached, and which a write of a model makes stale."""
+"""Settings about a project's pages: pages that may be cached, and pages that a write of a model makes stale."""
 
 from __future__ import annotations
 

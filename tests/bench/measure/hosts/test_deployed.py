@@ -89,7 +89,7 @@ def visited(visitors: int = 4) -> Iterator[Counter]:
 
 
 def serving(world: DeployedWorld) -> tuple[bool, bool]:
-    """Whether the front's file names web1 and web2."""
+    """True if the front's file names web1, and if it names web2."""
     front = world.run("front1", "cat /etc/benchapp/nginx.conf")
     return "10.213.0.12:8001" in front, "10.213.0.13:8001" in front
 

@@ -1,4 +1,4 @@
-"""How a program is started on this machine: with its own variables, and with the limits of its unit."""
+"""The start of a program on this machine: with its own variables, and with the limits of its unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dies is started again after its second, and every death and start is said once."""
+"""An ended program is started again after a second, and every death and start is reported once."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_it_says_its_versions_its_account_and_its_time(answer):
 
 
 def through(response: HttpResponse, path: str = "/") -> HttpResponse:
-    """What the middleware makes of a project's answer."""
+    """The middleware's version of a project's response."""
     return visits.marked(lambda request: response)(RequestFactory().get(path))
 
 

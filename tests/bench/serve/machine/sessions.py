@@ -1,4 +1,4 @@
-"""What tests of processes share: who is in a session, and waiting for what comes about in a moment."""
+"""Helpers of tests of processes: the members of a session, and waiting for an event that comes in a moment."""
 
 from __future__ import annotations
 

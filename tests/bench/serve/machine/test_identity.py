@@ -1,4 +1,4 @@
-"""Who servers run as, and a Python that they cannot read."""
+"""The user of servers, and a Python that the user cannot read."""
 
 from __future__ import annotations
 

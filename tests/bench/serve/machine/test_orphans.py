@@ -1,4 +1,4 @@
-"""What a killed instrument leaves running is cleaned up by the next one, and nothing else is."""
+"""The remains of a killed instrument are cleaned up by the next one, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process tree costs: real processes, and the cases where the kernel says nothing."""
+"""The costs of a process tree: real processes, and cases in which the kernel says nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a render besides its files: values that do nothing, a cache too large."""
+"""Advice printed with a render: values without effect, a cache too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rendered benchapp-deploy does with its units, with stand-ins for what it asks of the host."""
+"""The rendered benchapp-deploy and its units, with stand-ins for the commands of the host."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ db
 
 
 def listed(variables: dict[str, object] | None = None, **groups: list[str]) -> dict:
-    """What ansible-inventory lists of hosts in groups, each with an address of its own; variables of the first one."""
+    """The output of ansible-inventory for hosts in groups, each with an address; variables of the first one."""
     every = list(dict.fromkeys(name for names in groups.values() for name in names))
     addresses = {name: {"address": f"10.0.0.{number}"} for number, name in enumerate(every, 1)}
     addresses[every[0]] |= variables or {}

@@ -1,4 +1,4 @@
-"""What an image installs: the packages of one stack, each with a hash, and all that they need."""
+"""The packages of an image: those of one stack, each with a hash, and all their dependencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pins(text: str) -> set[str]:
 
 
 def needed(name: str) -> set[str]:
-    """What the installed package needs on this Python, without extras."""
+    """The dependencies of the installed package on this Python, without extras."""
     requirements = [Requirement(line) for line in importlib.metadata.requires(name) or []]
     return {canonicalize_name(it.name) for it in requirements if not it.marker or it.marker.evaluate({"extra": ""})}
 

@@ -239,7 +239,7 @@ def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_o
 
 
 def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
-    """Those of the other servers are in deploy/examples."""
+    """The other servers' files are in deploy/examples."""
     check, kill = lines_of(rendered("haproxy-gunicorn")["systemd/benchapp-haproxy.service"], "ExecReload")
     assert check.endswith("-f /etc/benchapp/haproxy.cfg") and kill == "kill -USR2 $MAINPID"
 
@@ -278,7 +278,7 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
 
 
 def test_only_what_binds_a_low_port_has_the_capability(rendered):
-    """Those of the README's stacks are in deploy/examples."""
+    """The examples' stacks have these files in deploy/examples."""
     for stack, layer, changes, able in (
         ("haproxy-gunicorn", "none", {"listener": "behind"}, "benchapp-haproxy"),
         ("nginx-gunicorn", "varnish", {}, "benchapp-haproxy-tls"),
@@ -363,7 +363,7 @@ def test_a_host_without_ipv6_is_named_before_anything_is_installed(tmp_path, sta
 
 
 def test_figures_are_on_loopback_addresses_only(rendered):
-    """Those of an exporter are a unit of the server's user, and its own package starts nothing."""
+    """Figures by an exporter are a unit of the server's user, and the exporter's package starts nothing."""
     for stack, exporters in (("nginx-uwsgi", ["nginx"]), ("apache-modwsgi", ["apache"]), ("caddy-gunicorn", [])):
         files, before = rendered(stack, metrics="on"), rendered(stack)
         own = sorted(name for name in files if name.endswith("-metrics.service"))

@@ -75,7 +75,7 @@ def second_site(folder: Path) -> Values:
 
 
 def listens(case: Case) -> set[tuple[str, int]]:
-    """Where the servers of a host listen: by sockets, or by ports, whatever the address."""
+    """The addresses of a host's servers: sockets, or ports, whatever the address."""
     placed = one_host.in_production(case, "127.0.0.1")
     case = placed.case
     found = {(address.path, address.port) for addresses in placed.wiring.listens.values() for address in addresses}

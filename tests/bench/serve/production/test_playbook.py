@@ -51,7 +51,7 @@ def sh(script: str, folder: Path, stdin: str = "", **commands: str) -> subproces
 
 
 def looked(folder: Path, repository: str, commit: str = "", ready: str = "true", active: str = "true") -> list[str]:
-    """What the playbook finds on a web host: whether it serves, its release, the newest commit of the repository."""
+    """The playbook's view of a web host: whether it serves, its release, the newest commit of the repository."""
     engine = jinja2.Environment()
     engine.filters["quote"] = shlex.quote
     (task,) = [task for name, task in tasks().items() if name.startswith("Whether all of it runs")]
@@ -185,7 +185,7 @@ def test_servers_of_an_earlier_deployment_are_stopped_and_removed(tmp_path):
 
 
 def stored(password: str) -> str:
-    """What PostgreSQL stores of a password."""
+    """PostgreSQL's stored form of a password."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b"salt", 4096)
     key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     words = (base64.b64encode(word).decode() for word in (b"salt", key, b"server"))
@@ -276,7 +276,7 @@ def test_another_address_needs_a_restart_and_another_password_the_role_anew(tmp_
 
 
 def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.CompletedProcess[str]:
-    """What the command of a web host says of the server at a port."""
+    """The verdict of a web host's command on the server at a port."""
     known = {"speaks": speaks, "ready": path, "server_name": "example.org", "ready_at": [Address("127.0.0.1", port)]}
     script = folder / "benchapp-ready"
     script.write_text(render.text((TEMPLATES / "benchapp-ready.j2").read_text("utf-8"), known, "x"))

@@ -1,4 +1,4 @@
-"""What asks a container whether it is well."""
+"""The probe of a container's health."""
 
 from __future__ import annotations
 

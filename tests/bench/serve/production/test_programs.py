@@ -1,4 +1,4 @@
-"""What is tried here is what is deployed: the programs of a case are the same ones here, in the units of a host and in
+"""The tried case is the deployed one: the programs of a case are the same ones here, in the units of a host and in
 containers, except for the places of their files."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a host needs for another project: complete, of the project alone, and without its secrets."""
+"""The host's files for another project: complete, without other parts, and without its secrets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)
 def test_the_packages_that_an_application_server_names_are_installed_for_it(stack):
-    """Those that its command and its files name outside of comments, as they are imported; h2 is also a protocol.
+    """The names in its command and its files outside of comments, as imported; h2 is also a protocol.
 
     Django is the project's own.
     """

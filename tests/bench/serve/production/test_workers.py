@@ -101,7 +101,7 @@ def test_the_kits_own_job_goes_where_the_project_has_it(project, tmp_path):
 
 
 def serve(script: str, folder: Path, restarts: str) -> tuple[int, list[str]]:
-    """What `serve` of a deploy script asks of systemctl, in its order, and its exit status."""
+    """The calls of systemctl by `serve` of a deploy script, in order, and its exit status."""
     stubs = (
         'systemctl() { case $* in *NRestarts*) echo "$RESTARTS";; is-active*) ;; *) echo "$*" >> said;; esac; }\n'
         "sleep() { :; }; curl() { :; }; journalctl() { echo ImportError; }; timeout() { :; }\n"

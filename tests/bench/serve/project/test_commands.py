@@ -1,4 +1,4 @@
-"""What the kit prepares of a project before it is served."""
+"""The kit's preparation of a project before it is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project says of itself in its pyproject.toml, and what is found without."""
+"""A project's description in its pyproject.toml, and the detection without one."""
 
 import sys
 from pathlib import Path

@@ -60,7 +60,7 @@ def project(folder=Path("/srv/shop"), **said):
 
 
 def found(facts=None, folder=Path("/srv/shop"), **said):
-    """What is found in a project that says this, where these facts are others than good ones."""
+    """The findings of a project with this description, with these facts in place of good ones."""
     facts = msgspec.structs.replace(GOOD, **(facts or {}))
     return examine(project(folder, **said), facts, processes=4, threads=2, memory_mb=1000)
 

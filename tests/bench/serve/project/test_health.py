@@ -20,7 +20,7 @@ BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
 
 
 def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
-    """What is found where these are the pages that Django renders, others good."""
+    """The findings if Django renders these pages, and others well."""
 
     def manage(_, words, *more, **named):
         return "the project prints this\n" + json.dumps(

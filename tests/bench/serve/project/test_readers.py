@@ -1,4 +1,4 @@
-"""Who reads what of a visitor, as doctor finds it: middleware and views of a project, with their lines."""
+"""Reads of a visitor that doctor finds: in middleware and views of a project, with their lines."""
 
 from __future__ import annotations
 
