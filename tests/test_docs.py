@@ -12,18 +12,22 @@ import pytest
 
 from bench import paths
 from bench.serve.catalog import catalog
+from tests import once
 
+pytestmark = pytest.mark.long
 DOCS = paths.KIT / "docs"
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the built site."""
-    folder = tmp_path_factory.mktemp("docs")
+    return once.made(tmp_path_factory, "docs", build)
+
+
+def build(folder):
     argv = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(folder)]
     done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return folder
 
 
 WRITE = """
