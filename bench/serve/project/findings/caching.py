@@ -75,7 +75,7 @@ def _has_cached_loader(examination: Examination) -> bool:
 
 @finding("cookie-set", WARNING, IN_FORMS, link=CACHE_DOCS, found_in=RENDER)
 def cookie_set(examination: Examination) -> Iterator[Occurrence]:
-    """A page sets a cookie, so that no cache may store it."""
+    """A page sets a cookie, so no cache may store it."""
     pages = _pages(examination)
     own = {examination.facts.csrf_cookie, examination.facts.session_cookie, "messages"}
     for cookies in dict.fromkeys(page.cookies for page in pages if page.cookies):
@@ -91,7 +91,7 @@ def cookie_set(examination: Examination) -> Iterator[Occurrence]:
 
 @finding("cookie-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
 def cookie_read(examination: Examination) -> Iterator[Occurrence]:
-    """A page reads a cookie, so that no layer stores it."""
+    """A page reads a cookie, so no layer stores it."""
     pages = _without_cookies(examination)
     causes = set[str]().union(*(page.causes for page in pages))
     for cause in sorted(name for name in causes if name.startswith("reads ")):
@@ -107,7 +107,7 @@ def cookie_read(examination: Examination) -> Iterator[Occurrence]:
 
 @finding("header-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
 def header_read(examination: Examination) -> Iterator[Occurrence]:
-    """A page reads a header, the client's address or the host, so that no layer stores it."""
+    """A page reads a header, the client's address or the host, so no layer stores it."""
     html = [page for page in _pages(examination) if page.is_html]
     found: dict[tuple[str, str], list[InspectedPage]] = {}
     for page in html:
@@ -162,7 +162,7 @@ def vary_cookie(examination: Examination) -> Iterator[Occurrence]:
     found_in=RENDER,
 )
 def session_read(examination: Examination) -> Iterator[Occurrence]:
-    """A page reads the session, so that it varies by all cookies."""
+    """A page reads the session, so it varies by all cookies."""
     pages = [page for page in _without_cookies(examination) if page.session_read]
     if pages:
         yield Occurrence(

@@ -18,7 +18,7 @@ STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
     link=STATICFILES_DOCS,
 )
 def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
-    """A style sheet or script refers to a file that nobody has, such as a source map, and collectstatic fails at it."""
+    """A style sheet or script refers to a missing file, such as a source map, and collectstatic fails."""
     for file, reference in examination.facts.dangling_references.items():
         yield Occurrence(f"{file} refers to {reference}, which nobody has: collectstatic fails", file)
 

@@ -68,7 +68,7 @@ def shared_page(examination: Examination) -> Iterator[Occurrence]:
     found_in=RENDER,
 )
 def shared_part(examination: Examination) -> Iterator[Occurrence]:
-    """A part that {% cache %} stores shows others what is one visitor's."""
+    """A part stored by {% cache %} shows one visitor's data to others."""
     if pages := [page for page in examination.pages if page.shared_part]:
         yield Occurrence(
             f"{listed(pages, 'shared-part')}: a part in {{% cache %}} reads the session or a cookie, and has no name "

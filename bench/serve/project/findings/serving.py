@@ -41,7 +41,7 @@ MIDDLEWARE_DOCS = f"{DOCS}/topics/http/middleware/"
     link="https://pubs.opengroup.org/onlinepubs/9699919799/basedefs/V1_chap03.html#tag_03_282",
 )
 def folder_name(examination: Examination) -> Iterator[Occurrence]:
-    """The project's folder has characters in its name that not every server can have in its configuration."""
+    """The name of the project's folder has characters that some servers cannot have in their configuration."""
     folder = examination.project.folder
     if odd := paths.odd_characters(folder):
         yield Occurrence(f"not every server can work in a folder with {odd} in its name: {folder}")
@@ -311,7 +311,7 @@ def prepend_www(examination: Examination) -> Iterator[Occurrence]:
 
 @finding("production-settings", WARNING, "", link=f"{DOCS}/topics/settings/")
 def which_settings(examination: Examination) -> Iterator[Occurrence]:
-    """The project has settings for production beside those that are looked at."""
+    """The project has settings for production beside the inspected ones."""
     project = examination.project
     if other := production_settings(project):
         yield Occurrence(
