@@ -116,6 +116,7 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
     ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
     best = recommended(decision, rows)
     bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
+    uncached = (bare.best, *bare.ties, *bare.open) if bare.best else ()
     every_load = chain.from_iterable(row.loads.values() for row in rows.values())
     return Ranking(
         run=number,
@@ -129,7 +130,7 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
         margin=place.run.info.plan.margin,
         verdict=decision.verdict if decision.best else NOT_MEASURED,
         best=ordered.index(best) if best else None,
-        uncached=tuple(ordered.index(name) for name in (bare.best, *bare.ties, *bare.open)) if bare.best else (),
+        uncached=tuple(map(ordered.index, uncached)),
         uncached_verdict=bare.verdict if bare.best else NOT_MEASURED,
         rounds=max((len(load.rates) for load in every_load), default=0),
         workloads=tuple(by_load),
@@ -229,6 +230,7 @@ def _row(
     reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
     why = reasons[0] if len(reasons) == 1 and len(lacking) in (0, len(own)) else "; ".join(lacking) or None
     costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
+    known_costs = [seconds for seconds in costs if seconds is not None]
     memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]
     return CaseRow(
         stack=where[0],
@@ -238,9 +240,7 @@ def _row(
         ratio=None,
         loads=own,
         memory_peak_bytes=max(memory, default=None),
-        cpu_seconds_per_1000_requests=fmean(each for each in costs if each is not None)
-        if costs and None not in costs
-        else None,
+        cpu_seconds_per_1000_requests=fmean(known_costs) if costs and None not in costs else None,
         database_connections_peak=largest(load.database_connections_peak for load in own.values()),
         **fault_rows.seen(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),

@@ -77,12 +77,13 @@ def left_out(folder: Path) -> int:
 
 def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
     """Describe the commit of each label, and uncommitted changes."""
-    found = [
-        f"{ref.label} is commit {git(folder, 'log', '-1', '--format=%h %s', ref.commit).strip()}"
-        if ref.commit
-        else f"{ref.label} is the tree as it is"
-        for ref in refs
-    ]
+    found = []
+    for ref in refs:
+        if ref.commit:
+            subject = git(folder, "log", "-1", "--format=%h %s", ref.commit).strip()
+            found.append(f"{ref.label} is commit {subject}")
+        else:
+            found.append(f"{ref.label} is the tree as it is")
     if refs and (number := left_out(folder)):
         files = "1 file is" if number == 1 else f"{number} files are"
         which = f"only {LABEL_OF_TREE} has them" if any(not ref.commit for ref in refs) else "--ref . has them"
