@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bench.words import plural
+from bench.words import INCONCLUSIVE, NOT_MEASURED, plural
 from reproductions import stability
 from reproductions.figures import Figures, name_of
 from reproductions.published import Claim, Place, Publication
 
 Judge = Callable[[Claim, Place, Place, Figures], "Conclusion"]
-HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive", "not measured"
+HOLDS, NOT = "holds", "does not hold"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from bench.words import MIB, interval_text, number, plural
+from bench.words import INCONCLUSIVE, MIB, NOT_MEASURED, interval_text, number, plural
 from reproductions import stability
-from reproductions.conclusions import HOLDS, INCONCLUSIVE, NOT, NOT_MEASURED, Conclusion
+from reproductions.conclusions import HOLDS, NOT, Conclusion
 from reproductions.figures import Figures
 from reproductions.folder import Reproduction
 from reproductions.published import Column, Publication

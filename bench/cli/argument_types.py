@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.errors import BenchError, hint
 from bench.measure.records.folder import RUN_FILE
 from bench.measure.stats.capacity import Limit, parse_limit
+from bench.serve.machine.ports import MAX_PORT
 
-MAX_PORT = 65535
 # The first port that needs no right: ip(7).
 FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 

@@ -10,7 +10,8 @@ import pytest
 
 from bench.measure.records.folder import Run
 from bench.verify.outcome import Outcome
-from reproductions.conclusions import HOLDS, INCONCLUSIVE, NOT, NOT_MEASURED, conclusions
+from bench.words import INCONCLUSIVE, NOT_MEASURED
+from reproductions.conclusions import HOLDS, NOT, conclusions
 from reproductions.figures import Figures
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, changed
 from tests.bench.measure.records.run_data import failed as failed_trial

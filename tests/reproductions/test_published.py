@@ -10,9 +10,10 @@ from bench.measure.records.trials import TrialFigures
 from bench.measure.run import workload
 from bench.serve.catalog import catalog
 from bench.verify.suite import all_checks
+from bench.words import NOT_MEASURED
 from reproductions import stability
 from reproductions.__main__ import options_of
-from reproductions.conclusions import HOLDS, NOT_MEASURED, conclusions, within
+from reproductions.conclusions import HOLDS, conclusions, within
 from reproductions.figures import DEFAULTS, METRICS, Figures
 from reproductions.published import publications
 from tests.cases import kit

@@ -16,9 +16,8 @@ from contextlib import ExitStack
 from bench.measure.faults.fault import ANY, NO_FRONT, NONE, Expected, Fault, Misfit, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front
 from bench.serve.machine import http
+from bench.verify.site import INSIDE
 
-# Page with the id of the responding process.
-INSIDE = "/__probe__/inside"
 # Shorter than a visitor's patience.
 HANGS_S = 3.0
 

@@ -16,10 +16,10 @@ from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
+from bench.verify.rows import ROWS
 from bench.verify.visitor import Visitor
 from bench.verify.wire import BadAnswer
 
-ROWS = "/__probe__/rows/"
 # Duration of the outage: longer than any wait of the site for its database, and shorter than a visitor's patience.
 AWAY_S = 5.0
 # Time for a page to report the missing database: nothing keeps the page waiting. During a hang no wait may be longer

@@ -13,10 +13,11 @@ from bench.measure.load import Figures
 from bench.measure.load.engine import Engine
 from bench.measure.load.openloop.counts import together
 from bench.measure.run import guards
-from bench.measure.run.guards import NOT_MEASURED, OK, Observed
+from bench.measure.run.guards import OK, Observed
 from bench.measure.stats import Table
 from bench.verify.hosts.costs import HostCosts
 from bench.verify.hosts.reach import MAX_OFFSET_MS
+from bench.words import NOT_MEASURED
 
 # Milliseconds by which a load host may begin late.
 MAX_START_MS = 50.0

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bench.errors import BenchError, hint
 from bench.measure.load import Figures
 from bench.measure.records.trials import Evidence
+from bench.words import NOT_MEASURED
 
 OK = "ok"
-NOT_MEASURED = "not measured"
 # Effects of the stack itself stay in its figures.
 OWN = "the stack's own"
 # Minimum share of the machine used by other processes; below it, a drift is caused by the stack.

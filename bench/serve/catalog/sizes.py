@@ -12,8 +12,7 @@ from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.catalog.toml import decode, read_toml
 from bench.serve.machine import cgroups, cpu_affinity
 from bench.serve.machine.cgroups import Group, Limits, Unavailable
-
-MIB = 1024 * 1024
+from bench.words import MIB
 
 
 class Size(Struct, frozen=True, forbid_unknown_fields=True):

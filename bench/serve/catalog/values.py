@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.errors import BenchError, hint
 from bench.serve.catalog.toml import read_toml
+from bench.serve.machine.ports import MAX_PORT
 
 # The file of values that measuring uses, and the one for a server that faces the internet.
 BENCH = "bench"
@@ -70,7 +71,7 @@ CHOICES = {
     "io_cache": (0, 1),
     "debian": (12, 13),
 }
-MAX_PORT, MAX_NUMBER = 65535, 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 # The least and the most of numbers that are not from 1 to MAX_NUMBER.
 BOUNDS = {
     **dict.fromkeys(("max_requests", "upstream_keepalive", "hsts_seconds", "logins_per_minute"), (0, MAX_NUMBER)),

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import psutil
 
-from bench.serve.catalog.sizes import MIB, Size
+from bench.serve.catalog.sizes import Size
 from bench.serve.machine import cgroups, cpu_affinity
+from bench.words import MIB
 
 # The needs of the web server, the master and the services beside the workers.
 BESIDE_MB = 48

@@ -29,7 +29,7 @@ from bench.serve.deployment.program import OPEN_FILES, server_user, site_env
 from bench.serve.machine import ports
 from bench.serve.production import limits_table, project_files, templates, units
 from bench.serve.production.units import Unit
-from bench.serve.project import opened
+from bench.serve.project import opened, run_command
 
 # The address of a stack without a TLS listener in production.
 PLAIN_PORT = 8000
@@ -422,7 +422,7 @@ def _site_env(placed: Placed) -> dict[str, str]:
     """The environment of the site on the host, without its secrets."""
     case = placed.case
     # Each release collects its static files below itself, so no variable names one folder for all.
-    django = {project_files.SETTINGS: case.project.project.settings}
+    django = {run_command.SETTINGS: case.project.project.settings}
     env = project_files.environment({**django, **site_env(placed)}, placed)
     env |= case.given_env
     # systemd, compose and kubectl parse the file differently; quoting that only some understand stays out.

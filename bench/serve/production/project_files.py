@@ -27,6 +27,7 @@ from bench.serve.production import lock_file
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
+from bench.serve.project.run_command import SETTINGS
 
 GIT_TIMEOUT_S = 10
 # Below the rendered directory: what to install for its servers.
@@ -34,7 +35,6 @@ REQUIREMENTS = "requirements-servers.txt"
 # Packages of the settings laid over a project; the second if no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
 SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
-SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
 # Django's command that removes ended sessions from the database.
 SESSIONS = "clearsessions"
