@@ -59,6 +59,10 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
 }
 """
+# A cache whose table is in no migration.
+CACHE_IN_DATABASE = """
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "kept"}}
+"""
 ICON = "from django.templatetags.static import static\nICON = static('admin/img/search.svg')\n"
 
 

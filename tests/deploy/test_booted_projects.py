@@ -20,7 +20,7 @@ from tests.deploy.installing import (
     visited,
 )
 from tests.deploy.machine import Machine, booted
-from tests.projects import HASHED, ICON
+from tests.projects import CACHE_IN_DATABASE, HASHED, ICON
 
 pytestmark = [pytest.mark.hosts, pytest.mark.servers]
 
@@ -138,7 +138,7 @@ def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
 @pytest.mark.usefixtures("own_var")
 def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
     said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
-    folder = new_project(HASHED, said)
+    folder = new_project(HASHED + CACHE_IN_DATABASE, said)
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(ICON)
     uninstall(host)

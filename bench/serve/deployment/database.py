@@ -369,6 +369,9 @@ def _whole(path: Path) -> Iterator[Path]:
 def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:
     for command in project.description.setup:
         commands.manage(project, shlex.split(command), url, identity, show=True)
+    # The cache's table is in no migration.
+    if project.overlaid and project.facts.has_database_cache:
+        commands.manage(project, ["createcachetable"], url, identity, show=True)
 
 
 def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:

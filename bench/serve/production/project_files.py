@@ -74,6 +74,7 @@ def names(placed: Placed) -> dict[str, Any]:
     backup, restore     the project's own commands of manage.py for backups of its database, or empty
     backed_up           aliases of the databases with backups by the kit; not_backed_up: of the others
     uploads             whether the project keeps files of visitors
+    database_cache      whether a cache of the project is a table of its database
     jobs                scheduled commands: the unit, its purpose, its command, its schedule for systemd and for cron,
                         the tolerated delay, whether the job copies folders, whether it is the project's
     invalidate          a command for the shell that empties its layers
@@ -99,6 +100,7 @@ def names(placed: Placed) -> dict[str, Any]:
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),
+        "database_cache": project.overlaid and project.facts.has_database_cache,
         **_commands(project, places),
         "invalidate": f"{places.name}-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path({}, placed),

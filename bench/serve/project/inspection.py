@@ -236,6 +236,11 @@ class Facts(msgspec.Struct, frozen=True):
         return {name: str(those[-1]) for name, those in self.statements.items()}
 
     @property
+    def has_database_cache(self) -> bool:
+        """True if a cache is a table of a database, which `createcachetable` makes."""
+        return any(backend.endswith("DatabaseCache") for backend in self.caches.values())
+
+    @property
     def unfit(self) -> dict[str, str]:
         """The settings that no server can be configured for: why."""
         found: dict[str, str] = {}

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.deploy.running import command
-from tests.projects import HASHED, ICON, URLS, open_folder, write
+from tests.projects import CACHE_IN_DATABASE, HASHED, ICON, URLS, open_folder, write
 
 SECRET = {"PASSWORD": "aXq7Lw"}
 
@@ -73,13 +73,16 @@ def test_as_many_processes_as_fit_are_too_many_for_nobody(bench, new_project):
 
 
 @pytest.mark.servers
-def test_a_database_is_filled_for_urls_that_name_collected_files(tmp_path_factory):
+def test_a_database_is_filled_for_urls_that_name_collected_files_and_for_a_cache(tmp_path_factory):
     with open_folder() as parent:
         # The name of the folder is that of what the kit keeps of it.
-        folder = write(parent / parent.name, tmp_path_factory, HASHED, "", URLS + ICON)
+        # Hosts as some templates of projects have them.
+        settings = HASHED + CACHE_IN_DATABASE + "ALLOWED_HOSTS = ['localhost', '127.0.0.1', '::1']\n"
+        folder = write(parent / parent.name, tmp_path_factory, settings, "", URLS + ICON)
         done = command("-m", "bench", "doctor", "--database", "sqlite", "--json", "--project", str(folder))
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["facts"]["migrations_left"] == 0
+    facts = json.loads(done.stdout)["facts"]
+    assert (facts["migrations_left"], facts["silent"]) == (0, {})
 
 
 def test_the_password_of_a_database_is_not_shown(bench, new_project):
