@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -28,6 +29,8 @@ HEALTH_TIMEOUT_S = 5
 BROKEN_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
+# A warning of Python, with the line of the source that it shows: no reason of an error.
+WARNING = re.compile(r"^\S+:\d+: \w*Warning: .*\n(?: {2}\S.*\n)?", re.M)
 # What a program wrote within so many seconds of its end belongs to it.
 LAST_WORDS_S = 10
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
@@ -306,7 +309,8 @@ def last_line(log: Path, otherwise: str = "it wrote nothing", begins: int = 0) -
     """The last line of text after so many bytes of `log`, for an error message; if settings were refused, why."""
     with contextlib.suppress(OSError), log.open("rb") as text:
         text.seek(begins)
-        lines = [line.strip() for line in text.read().decode("utf-8", "replace").splitlines()]
+        written = WARNING.sub("", text.read().decode("utf-8", "replace"))
+        lines = [line.strip() for line in written.splitlines()]
         for line in reversed(lines):
             # A server that gives up writes more lines after the reason.
             if REFUSED_SETTINGS in line:

@@ -63,6 +63,15 @@ def test_a_server_is_awaited_and_stopped_with_its_workers(started):
     assert not address.accepts()
 
 
+def test_a_warning_of_python_is_no_last_line(tmp_path):
+    log = tmp_path / "server.log"
+    warned = "/srv/shop/fields.py:9: UserWarning: a number should be one\n  warnings.warn('a number')\n"
+    log.write_text("ValueError: no stage\n" + warned * 2)
+    assert supervise.last_line(log) == "ValueError: no stage"
+    log.write_text(warned)
+    assert supervise.last_line(log) == "it wrote nothing"
+
+
 def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
     process = started("-c", "import sys; sys.exit('no such thing: x')")
     with pytest.raises(DeploymentError) as caught:
