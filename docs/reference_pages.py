@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,8 @@ def _stacks() -> dict[str, str]:
 
 
 def _stack(stack: Stack) -> str:
-    chain = [server.name for server in reversed(stack.servers)]
-    parts = [f"# {stack.title}", f"`{stack.name}`", stack.about, _picture(["client", *chain, "Django"])]
+    servers = [server.name for server in reversed(stack.servers)]
+    parts = [f"# {stack.title}", f"`{stack.name}`", stack.about, _picture(["client", *servers, "Django"])]
     rows = [(f"`{server.name}`", _sentence(server.about), server.speaks) for server in stack.servers]
     parts.append(_table(("server, innermost first", "what it is", "speaks"), rows))
     if stack.reason:
@@ -149,8 +150,8 @@ def _stack(stack: Stack) -> str:
         parts.append(f"**Values of its own:** {values or 'none'}: {stack.reason}")
     if stack.production:
         parts.append(f"**In production:** {_sentence(stack.production)}")
-    parts.append(_declared(item for part in (stack, *stack.servers) for item in part.declares))
-    parts.append(_broken(item for part in (stack, *stack.servers) for item in part.breaks))
+    parts.append(_declared(chain.from_iterable(part.declares for part in (stack, *stack.servers))))
+    parts.append(_broken(chain.from_iterable(part.breaks for part in (stack, *stack.servers))))
     parts.append(_files([*stack.folders, *(paths.DEPLOY / "servers" / server.name for server in stack.servers)]))
     return "\n\n".join(part for part in parts if part)
 
@@ -211,7 +212,8 @@ def _broken(items: Iterable[Any]) -> str:
 
 def _files(folders: Iterable[Path]) -> str:
     """The files that a reader opens next, by their paths in the clone."""
-    names = sorted({path.relative_to(paths.DEPLOY.parent) for folder in folders for path in folder.glob("*")})
+    files = chain.from_iterable(folder.glob("*") for folder in folders)
+    names = sorted({path.relative_to(paths.DEPLOY.parent) for path in files})
     lines = [f"- `{name}`" for name in names if "__pycache__" not in name.parts]
     return "## Files\n\n" + "\n".join(lines) if lines else ""
 
@@ -361,8 +363,11 @@ def _comment_above(lines: Sequence[str], number: int) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+    lines = []
+    for cells in (header, ["---"] * len(header), *rows):
+        escaped = [cell.replace("|", "\\|") for cell in cells]
+        lines.append(f"| {' | '.join(escaped)} |")
+    return "\n".join(lines)
 
 
 def _sentence(text: str) -> str:

@@ -61,7 +61,9 @@ def within(claim: Claim, low: float, high: float) -> str:
     """The verdict on a claim about a ratio, of which this is the interval."""
     least = claim.at_least or 0.0
     most = math.inf if claim.at_most is None else claim.at_most
-    return NOT if high < least or low > most else HOLDS if least <= low and high <= most else INCONCLUSIVE
+    if high < least or low > most:
+        return NOT
+    return HOLDS if least <= low and high <= most else INCONCLUSIVE
 
 
 def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
@@ -69,7 +71,7 @@ def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
     steps = []
     for before, after in pairwise({**left, **place} for place in claim.order):
         steps.append(_ratio(claim, after, before, figures))
-    worst = next(it for verdict in (NOT, NOT_MEASURED, INCONCLUSIVE, HOLDS) for it in steps if it.verdict == verdict)
+    worst = min(steps, key=lambda step: (NOT, NOT_MEASURED, INCONCLUSIVE, HOLDS).index(step.verdict))
     return replace(worst, says="; ".join(f"{it.says}: {it.ratio:.3g}" if it.ratio else it.says for it in steps))
 
 
@@ -92,10 +94,9 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
         f"its longest trial made {plural(longest, 'request')}, fewer than those after which trouble began": not holds
         and longest < claim.began_at_request,
     }
-    doubt = next((words for words, applies in doubts.items() if applies), "")
-    return Conclusion(
-        claim, INCONCLUSIVE if doubt else HOLDS if holds else NOT, says + (f" ({doubt})" if doubt else "")
-    )
+    if doubt := next((words for words, applies in doubts.items() if applies), ""):
+        return Conclusion(claim, INCONCLUSIVE, f"{says} ({doubt})")
+    return Conclusion(claim, HOLDS if holds else NOT, says)
 
 
 def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
@@ -141,7 +142,9 @@ def _loses(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
     lost = sum(outcome.failed or 0 for outcome in outcomes)
     asked = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
     says = f"{lost:,} of {plural(asked, 'request')} lost in {plural(len(outcomes), 'round')}"
-    return Conclusion(claim, NOT if lost else HOLDS if len(outcomes) > 1 else INCONCLUSIVE, says)
+    if lost:
+        return Conclusion(claim, NOT, says)
+    return Conclusion(claim, HOLDS if len(outcomes) > 1 else INCONCLUSIVE, says)
 
 
 def _check(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:

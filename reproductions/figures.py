@@ -99,11 +99,11 @@ class Figures:
         choose = min if level == "min" else max
         # The lowest may be at a level that has no figure.
         whole = len(planned) if level == "min" else 1
-        found = {
-            key: {n: choose(levels.values()) for n, levels in rounds.items() if len(levels) >= whole}
-            for key, rounds in cases.items()
-        }
-        return {key: rounds for key, rounds in found.items() if rounds}
+        found = {}
+        for key, rounds in cases.items():
+            if chosen := {n: choose(levels.values()) for n, levels in rounds.items() if len(levels) >= whole}:
+                found[key] = chosen
+        return found
 
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Ratio | None, str]:
         """Left divided by right with its 95 % interval, by the noise of all cases beside them; or why there is none."""
@@ -141,7 +141,9 @@ class Figures:
         found = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
         usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
         reasons = [item.reason for item in found if item.reason]
-        return usable, "" if usable else reasons[-1] if reasons else self._why_absent({**DEFAULTS, **place})
+        if usable:
+            return usable, ""
+        return [], reasons[-1] if reasons else self._why_absent({**DEFAULTS, **place})
 
 
 def _level(place: Place) -> str:

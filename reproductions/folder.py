@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +76,7 @@ def figures(directory: Path, record: Reproduction) -> Figures:
     runs = [read_run(folder) for folder in folders if (folder / RUN_FILE).exists()]
     return Figures(
         runs=[run for run in runs if not run.info.plan.faults],
-        outcomes=[outcome for run in runs for outcome in run.latest_outcomes.values()],
+        outcomes=list(chain.from_iterable(run.latest_outcomes.values() for run in runs)),
         left_out={part.name: part.reason for part in record.parts if part.reason},
         parts=publications()[record.benchmark].parts,
         checks=_checks(directory / CHECKS),

@@ -27,8 +27,12 @@ def rate(trials: Iterable[Trial]) -> Rated:
     found: dict[str, tuple[str | None, str]] = {}
     for name, (measure, high, medium, text) in CRITERIA.items():
         value = measure(trials)
-        rating = None if value is None else HIGH if value <= high else MEDIUM if value <= medium else LOW
-        found[name] = rating, "" if value is None else text.format(value)
+        if value is None:
+            found[name] = None, ""
+        elif value <= high:
+            found[name] = HIGH, text.format(value)
+        else:
+            found[name] = MEDIUM if value <= medium else LOW, text.format(value)
     return found
 
 
@@ -40,7 +44,8 @@ def worst(rated: Rated, without: str = "") -> str | None:
 
 def reasons(rated: Rated) -> list[str]:
     """The reasons for a rating below HIGH, the worst first."""
-    return [text for level in (LOW, MEDIUM) for rating, text in rated.values() if rating == level]
+    low = [text for rating, text in rated.values() if rating == LOW]
+    return low + [text for rating, text in rated.values() if rating == MEDIUM]
 
 
 def _error_share(trial: Trial) -> float | None:
