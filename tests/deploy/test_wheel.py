@@ -1,4 +1,4 @@
-"""The wheel, installed outside of the clone: the whole way from a project's doctor to a report, by whoever calls it."""
+"""The wheel, installed outside of the clone: the whole way of the tutorials, by whoever calls it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ import pytest
 import yaml
 
 from bench import paths, programs
+from tests.deploy import tutorials
 from tests.skips import needs
 
 pytestmark = [pytest.mark.servers, pytest.mark.long]
 
-# Of one trial and few rounds: that a run works is asked here, not what is faster.
-SHORT = ["--connections", "2", "--rounds", "2", "--duration", "1"]
-for guard in ("interference", "drift", "tool"):
-    SHORT += ["--guard", f"{guard}=off"]
 # Servers are installed meanwhile.
 UP_S, COMMAND_S = 600, 600
 
@@ -83,12 +80,22 @@ class Installed:
         assert process.returncode == 0, said
         return said
 
+    def follow(self, tutorial: str, cwd: Path, page: str = "/") -> list[str]:
+        """Run the commands of a tutorial in a folder, and visit a page of what they serve; returns their names."""
+        done = tutorials.commands(tutorial)
+        for words in done:
+            if words[0] == "up":
+                self.visit(*words, cwd=cwd, page=page)
+            else:
+                self.run(*words, cwd=cwd)
+        return [words[0] for words in done]
+
     def visit(self, *words: str, cwd: Path | None = None, page: str = "/") -> str:
         """A page of what `up` serves, which is stopped as by Ctrl-C and then leaves nothing running."""
-        with self.start("up", *words, cwd=cwd or self.project) as process:
+        with self.start(*words, cwd=cwd or self.project) as process:
             try:
                 url = self._url(process)
-                with urllib.request.urlopen(f"{url}{page}", timeout=10) as response:
+                with urllib.request.urlopen(f"{url}{page}", timeout=60) as response:
                     text = response.read().decode()
             finally:
                 process.send_signal(signal.SIGINT)
@@ -120,15 +127,20 @@ def wheel(tmp_path_factory) -> Path:
 
 
 def installed(folder: Path, wheel: Path, python: str, prefix: tuple[str, ...] = ()) -> Installed:
-    """The tool, and a project as startproject makes it with an environment that has Django and nothing else."""
+    """The tool, and a project as startproject makes it, with an environment that has Django and nothing else, and with
+    what a host needs: a folder of static files and a list of packages."""
     found = Installed(folder, prefix)
     for name in ("bin", "home", "home/mysite"):
         (folder / name).mkdir()
     (folder / "bin" / "uv").symlink_to(str(programs.find(["uv"])))
     subprocess.run([sys.executable, "-m", "django", "startproject", "mysite", found.project], check=True, cwd=folder)
+    with (found.project / "mysite" / "settings.py").open("a") as settings:
+        settings.write('STATIC_ROOT = BASE_DIR / "static"\n')
+    (found.project / "requirements.txt").write_text("django\n")
     for venv, packages in ((found.tool, [str(wheel)]), (found.project / ".venv", ["Django>=5.2,<5.3"])):
         uv("venv", "--python", python, str(venv))
-        uv("pip", "install", "--python", str(venv / "bin" / "python"), *packages)
+        # As pip does; nobody may write beside these packages, and each process would compile them again.
+        uv("pip", "install", "--compile-bytecode", "--python", str(venv / "bin" / "python"), *packages)
     return found
 
 
@@ -159,40 +171,52 @@ def files_of(package: Path) -> dict[str, float]:
     return {str(path): path.stat().st_mtime for path in package.rglob("*")}
 
 
-def test_an_ordinary_user_goes_from_doctor_to_report(caller):
+def test_an_ordinary_user_goes_from_doctor_to_a_host(caller):
     before = files_of(caller.package)
     # The core is enough to look at a project and to write files for it.
     listed = caller.run("list", "--json")
     assert json.loads(listed[listed.index("{") :])["fits"]["gunicorn"]["none"] is None
-    assert "settings mysite.settings" in caller_doctor(caller)
+    assert "settings mysite.settings" in caller.run("doctor")
     caller.run("render", "nginx-gunicorn", "--values", "production", "--output", "rendered")
     assert list((caller.project / "rendered").rglob("nginx.conf"))
     assert not (caller.state / "servers").exists()
     # Servers are installed now.
-    assert "Log in" in caller.visit("gunicorn", page="/admin/login/")
-    caller.run("verify", "--quick", "gunicorn", "--layer", "none")
-    caller.run("run", "--stack", "gunicorn", "--stack", "waitress", "--layer", "none", *SHORT)
-    results = next((caller.project / "results").iterdir())
-    caller.run("report", str(results))
-    assert (results / "report.html").stat().st_size > 10_000
-    assert {path.name for path in caller.project.iterdir()} == {".venv", "manage.py", "mysite", "rendered", "results"}
+    done = caller.follow("choose-a-stack", caller.project, "/admin/login/")
+    assert done == ["doctor", "up", "verify", "run", "report", "render"]
+    assert (caller.project / "results" / "mine" / "report.html").stat().st_size > 10_000
+    made = {"rendered", "results", "gunicorn-files"}
+    there = {".venv", "manage.py", "mysite", "requirements.txt"}
+    assert {path.name for path in caller.project.iterdir()} == there | made
+    assert (caller.project / "gunicorn-files" / "INSTALL.md").is_file()
+    follow_to_a_host(caller)
     assert files_of(caller.package) == before
 
 
-def caller_doctor(caller: Installed) -> str:
-    """The output of doctor: a fresh project has findings, so its exit status is ignored."""
-    with caller.start("doctor", cwd=caller.project) as process:
-        said, _ = process.communicate(timeout=COMMAND_S)
-    return said
+def follow_to_a_host(caller: Installed) -> None:
+    """The tutorial about a server begins in the folder that the one about a stack leaves."""
+    said = tutorials.text("put-it-on-a-server")
+    (values,) = re.findall(r"^```toml\n(.*?)^```", said, re.M | re.S)
+    (caller.project / "mysite.toml").write_text(values)
+    assert caller.follow("put-it-on-a-server", caller.project) == ["render"]
+    note = (caller.project / "production" / "INSTALL.md").read_text("utf-8")
+    # The commands on the host, and the paths and names that they need, are those of the note.
+    for command in (
+        "benchapp-install",
+        "benchapp-deploy REPOSITORY",
+        "benchapp-manage createsuperuser",
+        "benchapp-rollback",
+        "/.health",
+        "BENCHAPP_DATABASE_URL",
+    ):
+        assert command in said and command in note
 
 
 def test_without_a_project_the_kits_own_site_is_served_and_measured(caller):
     folder = caller.folder / "home"
     before = files_of(caller.package)
-    assert "<title>" in caller.visit("gunicorn", cwd=folder)
+    assert caller.follow("first-comparison", folder) == ["list", "up", "run", "report", "run"]
     assert (caller.state / "data" / "benchapp.sqlite3").stat().st_size > 1_000_000
-    caller.run("run", "--stack", "gunicorn", "--layer", "none", "--layer", "page-cache", *SHORT, cwd=folder)
-    assert list((folder / "results").iterdir())
+    assert (folder / "results" / "first" / "report.html").is_file()
     assert files_of(caller.package) == before
 
 
@@ -218,7 +242,7 @@ def test_the_action_fails_for_a_commit_that_is_slower_and_writes_a_summary(calle
     # The machine is busy with other tests.
     tool = folder / "benchapp" / "bin" / "benchapp"
     tool.parent.mkdir(parents=True)
-    guards = " ".join(SHORT[SHORT.index("--guard") :])
+    guards = " ".join(tutorials.GUARDS)
     tool.write_text(f'#!/bin/sh\ntest "$1" != run || set -- "$@" {guards}\nexec {caller.tool}/bin/benchapp "$@"\n')
     tool.chmod(0o755)
     git = ["git", "-c", "user.name=tests", "-c", "user.email=tests@example.org"]
@@ -264,6 +288,6 @@ def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_u
             "import getpass\nfrom django.http import HttpResponse\nfrom django.urls import path\n"
             "urlpatterns = [path('', lambda request: HttpResponse(getpass.getuser()))]\n"
         )
-        assert found.visit("nginx-gunicorn") == "nobody"
+        assert found.visit("up", "nginx-gunicorn") == "nobody"
     finally:
         shutil.rmtree(folder)
