@@ -6,6 +6,7 @@ Writes without signals (QuerySet.update, bulk_create, raw SQL) call `invalidate`
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -161,11 +162,9 @@ def _relations(model: type[models.Model]) -> set[type[models.Model]]:
 def _related(through: type[models.Model], instance: models.Model, model: type[models.Model], using: str) -> set[object]:
     """The keys of the rows of a model to which a table of relations joins an instance, in either direction."""
     ends = [field for field in through._meta.fields if field.remote_field]
-    joined = [
-        (mine.attname, theirs.attname)
-        for mine in ends
-        for theirs in ends
-        if mine is not theirs and isinstance(instance, mine.related_model) and issubclass(model, theirs.related_model)
-    ]
     rows = through._base_manager.using(using)
-    return {key for mine, theirs in joined for key in rows.filter(**{mine: instance.pk}).values_list(theirs, flat=True)}
+    found: set[object] = set()
+    for mine, theirs in itertools.permutations(ends, 2):
+        if isinstance(instance, mine.related_model) and issubclass(model, theirs.related_model):
+            found.update(rows.filter(**{mine.attname: instance.pk}).values_list(theirs.attname, flat=True))
+    return found
