@@ -105,8 +105,14 @@ def _cache(alias, cache):
 def _channels(layer):
     """A channel layer of this machine: messages to one elsewhere reach the visitors of production."""
     hosts = layer.get("CONFIG", {}).get("hosts", [])
-    hosts = [host.get("address", host.get("host")) if isinstance(host, dict) else host for host in hosts]
-    return layer if _all_here(host[0] if isinstance(host, (list, tuple)) else host for host in hosts) else CHANNELS_HERE
+    return layer if _all_here(_address(host) for host in hosts) else CHANNELS_HERE
+
+
+def _address(host):
+    """The address in a host of a channel layer, which is an address, a pair with the port, or a dictionary."""
+    if isinstance(host, dict):
+        host = host.get("address", host.get("host"))
+    return host[0] if isinstance(host, (list, tuple)) else host
 
 
 def _queues(said):

@@ -6,6 +6,7 @@ import gzip
 import re
 import time
 import zlib
+from collections.abc import Iterable
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -21,9 +22,13 @@ from benchapp.caching.watched import MESSAGES_COOKIE
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
 VARY_ALLOWED = BYPASSING | {"cookie", "accept-encoding"}
-BYPASSING_META, HTMX_META = (
-    tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in names) for names in (BYPASSING, HTMX)
-)
+
+
+def _names_in_meta(headers: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in headers)
+
+
+BYPASSING_META, HTMX_META = _names_in_meta(BYPASSING), _names_in_meta(HTMX)
 # The attribute of a script, a policy in a <meta>, whose quotes may be escaped, and what libraries of scripts look for.
 NONCE = re.compile(
     rb"<[a-z][\w:-]*\s[^>]*(?:\b(?:csp|ngcsp)?nonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE
@@ -148,7 +153,8 @@ def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_la
         return "vary"
     if _forbids_storing(response):
         return "cache-control"
-    return "lifetime" if lifetime(response) < (1 if own_lifetime else app_settings.CACHING_SECONDS) else ""
+    shortest = 1 if own_lifetime else app_settings.CACHING_SECONDS
+    return "lifetime" if lifetime(response) < shortest else ""
 
 
 def _forbids_storing(response: HttpResponse) -> bool:

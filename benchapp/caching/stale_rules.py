@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 
@@ -108,7 +109,10 @@ def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
     """The pages of one row, except rules with a name that the row lacks."""
     paths, prefixes = set(), set()
-    for path in filter(None, (_in_language(code, page, instance) for page in pages for code in _languages())):
+    for page, code in itertools.product(pages, _languages()):
+        path = _in_language(code, page, instance)
+        if not path:
+            continue
         if not path.startswith("/") or (path.endswith(BELOW) and not path.rstrip(BELOW).endswith("/")):
             logger.warning("%s is not invalidated: pages begin with a slash, and those below one end with /*", path)
         elif path.endswith(BELOW):

@@ -140,13 +140,16 @@ class FileStore(PageStore):
                 temporary.unlink(missing_ok=True)
 
     def purge(self, stale: StalePages) -> None:
-        files, below = (list(filter(None, map(self.file_of, names))) for names in (stale.paths, stale.prefixes))
+        files = list(filter(None, map(self.file_of, stale.paths)))
+        below = list(filter(None, map(self.file_of, stale.prefixes)))
         with self._locked() as lock:
             _renew(lock)
             for file in files:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     file.unlink()
-            moved = [hidden for file in below for hidden in self._move_away(file.parent)]
+            moved: list[Path] = []
+            for file in below:
+                moved.extend(self._move_away(file.parent))
         # Outside the lock: it takes long for many files, and no server sees them any more.
         for directory in moved:
             shutil.rmtree(directory, ignore_errors=True)
