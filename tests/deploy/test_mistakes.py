@@ -21,6 +21,7 @@ NGINX = "deploy/servers/nginx/nginx.conf.j2"
 MICROCACHE = "deploy/layers/nginx-microcache/nginx.conf.j2"
 MEMCACHED = "deploy/layers/nginx-memcached/nginx.conf.j2"
 HTTPD = "deploy/servers/apache/httpd.conf.j2"
+STATIC = "deploy/layers/staticgenerator/nginx.conf.j2"
 WATCHED = "benchapp/caching/watched.py"
 READS = "benchapp/caching/request_reads.py"
 LIMITS = "benchapp/login_limit/limits.py"
@@ -30,6 +31,7 @@ PAGE_CACHE = "nginx-gunicorn~page-cache"
 ON_VARNISH = "nginx-gunicorn~varnish"
 ON_MICROCACHE = "nginx-gunicorn~nginx-microcache"
 ON_MEMCACHED = "nginx-gunicorn~nginx-memcached"
+ON_STATIC = "nginx-gunicorn~staticgenerator"
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,23 @@ CHECKS = {
         VARNISH, "grace = {{ cache_seconds // 2 }}s", "grace = {{ cache_seconds * 2 }}s", "time-kept", ON_VARNISH
     ),
     "password-looked-up": Mistake(VARNISH, "req.http.Authorization || ", "", "authorization", ON_VARNISH),
+    "unmarked-stored": Mistake(VARNISH, 'beresp.http.X-Cacheable != "1" || ', "", "depends-cookies", ON_VARNISH),
+    "vary-lost": Mistake(VARNISH, "set resp.http.Vary = resp.http.X-Vary;", "", "headers-kept", ON_VARNISH),
     "own-time-to-live": Mistake(MICROCACHE, "Vary X-Accel-Expires;", "Vary;", "time-kept", ON_MICROCACHE),
+    "password-given-a-page": Mistake(
+        MEMCACHED, "$http_authorization$http_hx_request", "$http_hx_request", "authorization", ON_MEMCACHED
+    ),
+    "session-given-a-page": Mistake(
+        STATIC,
+        "map $http_cookie $has_session { ~{{ session_cookie_re }} 1; }",
+        'map "" $has_session { default ""; }',
+        "signed-in-not-kept",
+        ON_STATIC,
+    ),
     # Of the rule of all layers.
+    "address-not-watched": Mistake(
+        WATCHED, '{"HTTP_ACCEPT_ENCODING"}', '{"HTTP_ACCEPT_ENCODING", "REMOTE_ADDR"}', "depends-address", PAGE_CACHE
+    ),
     "host-not-watched": Mistake(
         WATCHED,
         '        reads.note("host")\n        reads.is_paused',
@@ -118,8 +135,18 @@ CHECKS = {
         "depends-token",
         PAGE_CACHE,
     ),
+    "headers-not-watched": Mistake(
+        WATCHED, "        self._meta.note(self.to_wsgi_name(name))\n", "", "depends-headers", PAGE_CACHE
+    ),
     "public-by-its-first-letters": Mistake(
         READS, "{path.rstrip('/')}/\"", "{path.rstrip('/')}\"", "named-public", PAGE_CACHE
+    ),
+    "generation-not-compared": Mistake(
+        "benchapp/caching/django_cache.py",
+        "if stored_under != current:",
+        "if not stored_under:",
+        "told-of-writes",
+        PAGE_CACHE,
     ),
     # Of the site.
     "root-path-of-a-client": Mistake(
@@ -142,6 +169,9 @@ CHECKS = {
         "name",
         "login-spellings",
         "nginx-gunicorn~none",
+    ),
+    "shown-after-a-logout": Mistake(
+        "benchapp/serving/sessions.py", "no_store=True", "no_store=False", "own-name", "nginx-gunicorn~none"
     ),
 }
 FAULTS = {
