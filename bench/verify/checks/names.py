@@ -13,7 +13,7 @@ from bench.verify.context import Context
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import require_probes
-from bench.verify.site import LIST_PAGE
+from bench.verify.site import LIST_PAGE, Site
 from bench.verify.wire import Answer, BadAnswer, Headers
 
 NAMES = "names"
@@ -148,7 +148,16 @@ def path_escapes(context: Context) -> Iterator[Finding]:
         root, file = context.site.static, small.removeprefix(context.site.static_url)
         for path in BESIDE:
             named = path.replace("{above}", root.parent.name).replace("{root}", root.name).replace("{file}", file)
-            yield from _refused(context, context.get(located(context, named)), may_lead=False)
+            path_beside = located(context, named)
+            answer = context.get(path_beside)
+            # A redirect of a server says that something is there; one of the project adds a slash to any path.
+            is_own = answer.redirects and _redirects_itself(context.site, path_beside.decode("latin-1"), answer.status)
+            yield from _refused(context, answer, may_lead=is_own)
+
+
+def _redirects_itself(site: Site, path: str, status: int) -> bool:
+    """True if the project, rendered in process, redirects this path."""
+    return site.has_database and site.rendered_now(path)[path].status == status
 
 
 @check("odd-paths")

@@ -257,6 +257,9 @@ AFTER: dict[str, After] = {
     "odd-range-fails": lambda _, q, a: replace(a, status=503) if "9-1" in q.header("range") else None,
     "escapes": lambda _, q, a: replace(a, body=b"root:x:0:0") if "passwd" in q.path else None,
     "serves-beside": lambda _, q, a: replace(a, status=200) if q.path.startswith("/static..") else None,
+    "leads-beside": lambda _, q, a: (
+        replace(a, status=301).having(Location="/no-such/") if q.path.startswith("/static..") else None
+    ),
     "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
     "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,

@@ -42,7 +42,7 @@ NOTICED = {
     "static-conditional": "no-validator never-304",
     "static-manifest": "serves-manifest",
     "static-range": "no-ranges wrong-total odd-range-fails",
-    "path-escapes": "escapes soft-404 serves-beside",
+    "path-escapes": "escapes soft-404 serves-beside leads-beside",
     "odd-paths": "odd-breaks odd-injects",
     "broken-escapes": "percent-dropped",
     "unknown-host": "error-for-hosts",

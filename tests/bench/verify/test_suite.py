@@ -7,7 +7,7 @@ import shlex
 import shutil
 import socket
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import pytest
@@ -230,6 +230,21 @@ def test_a_file_that_a_page_names_and_nobody_has_is_no_fault_of_a_stack(mutant, 
     uploads = replace(other, static_url="/elsewhere/", media_url=site.static_url, media=site.static)
     assert not found(mutant, uploads, "references")["references"].ok
     assert found(mutant, replace(uploads, media=tmp_path / "static"), "references")["references"].ok
+
+
+class RedirectingSite(MutantSite):
+    """A project that redirects any path to one with a slash."""
+
+    def rendered_now(self, *paths, often=False):
+        page = next(iter(self.pages.values()))
+        return {path: replace(page, status=301) for path in paths}
+
+
+def test_a_redirect_of_the_project_itself_is_no_file_beside_the_static_ones(mutant, site):
+    mutant.reset("leads-beside")
+    assert not found(mutant, site, "path-escapes")["path-escapes"].ok
+    values = {item.name: getattr(site, item.name) for item in fields(site)}
+    assert found(mutant, RedirectingSite(**values), "path-escapes")["path-escapes"].ok
 
 
 def test_slow_pages_are_asked_for_by_fewer_clients_at_once():
