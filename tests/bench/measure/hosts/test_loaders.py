@@ -235,11 +235,11 @@ CONTROLLER = """
 import sys
 from pathlib import Path
 from bench.measure.hosts.loaders import Loaders
-from bench.measure.load import Job
+from bench.measure.load import LoadJob
 from bench.serve.production import inventory
 path = Path(sys.argv[1])
 with Loaders(inventory.read(path)) as making:
-    making.make(Job(sys.argv[2], ("/secret-path",), 100, 60, rate=20), path.parent)
+    making.make(LoadJob(sys.argv[2], ("/secret-path",), 100, 60, rate=20), path.parent)
 """
 
 

@@ -14,6 +14,7 @@ from bench.measure.records.folder import read_run
 from bench.measure.stats import table
 from bench.serve.machine.processes import MachineLoad
 from bench.serve.project import refs
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.refs import Ref
 from bench.verify.outcome import Skip
 from tests.bench.measure.records.test_schema import problems
@@ -212,6 +213,7 @@ def test_a_discarded_trial_keeps_its_figures_and_says_why(go, capsys):
 def test_discarded_trials_are_no_verdict_on_a_commit(go, monkeypatch):
     monkeypatch.setattr(refs, "choose", lambda folder, names: tuple(Ref(name, "") for name in names))
     monkeypatch.setattr(refs, "notes", lambda *_: [])
+    monkeypatch.setattr(UnderTest, "use_refs", lambda *_: None)
     words = ("--stack", "one", "--ref", "main", "--ref", "new", "--guard", "tool=0")
     assert go(*words)[0] == 1
     with pytest.raises(BenchError, match=r"^--fail-if: no verdict on one none home \d+: new: "):
