@@ -301,6 +301,13 @@ def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutan
     assert "http://127.0.0.1:8000/" in item.request
 
 
+def test_a_request_to_a_deployment_with_more_environment_is_repeated_with_it(mutant, site):
+    mutant.reset("keeps-beside-public", caches=True)
+    item = found(mutant, site, "named-public", running=FakeRunning(mutant))["named-public"]
+    words = shlex.split(item.serve)
+    assert words[words.index("--env") + 1] == 'BENCHAPP_PUBLIC=["/__probe__/"]'
+
+
 def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
     sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
     target, running = wire.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant)
