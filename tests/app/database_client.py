@@ -117,14 +117,51 @@ def hung() -> dict[str, Any]:
 
 
 @command
-def greenlets() -> dict[str, Any]:
-    """Four statements of half a second in greenlets of gunicorn's gevent worker, which has patched Python before."""
-    from gevent import joinall, spawn
+def responding() -> dict[str, Any]:
+    """Statements that fail while the server responds: for a lock, a closed connection and one that is being closed.
 
-    begun = time.monotonic()
-    running = [spawn(tried, "SELECT 'slept' FROM pg_sleep(0.5)") for _ in range(4)]
-    joinall(running)
-    return {"found": [each.value["found"] for each in running], "seconds": time.monotonic() - begun}
+    After each one, what another connection finds, and what the next request does.
+    """
+    from django.db import close_old_connections, connection
+
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(7)")
+    found: dict[str, Any] = {}
+    kill = "SELECT pg_terminate_backend({})"
+    for name, sql in (
+        ("lock", "SELECT pg_advisory_lock(7)"),
+        ("killed", kill.format("pg_backend_pid()")),
+        ("killed before", ""),
+    ):
+        if not sql:
+            pid = tried("SELECT pg_backend_pid()")["found"]
+            with other.cursor() as cursor:
+                cursor.execute(kill.format(pid))
+            sql = "SELECT 1"
+        failed = tried(sql)["found"]
+        with other.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            seen = cursor.fetchone()[0]
+        close_old_connections()
+        found[name] = [failed, seen, tried()["found"]]
+    other.close()
+    return found
+
+
+@command
+def greenlets() -> dict[str, Any]:
+    """A greenlet of gunicorn's gevent worker, which has patched Python before, waits for a lock of another one."""
+    from gevent import spawn
+
+    held = tried("SELECT 'held' FROM pg_advisory_lock(7)")["found"]
+    waits = spawn(tried, "SELECT 'had' FROM pg_advisory_lock(7)")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    while not waits.ready() and tried(waiting)["found"] != 1:
+        pass
+    freed = tried("SELECT pg_advisory_unlock(7)")["found"]
+    waits.join()
+    return {"held": held, "freed": freed, "had": waits.value["found"]}
 
 
 @command
