@@ -20,6 +20,7 @@ from bench.serve.catalog.names import NO_LAYER, variants
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
 from bench.serve.deployment.database import Database
+from bench.serve.machine.http import Target
 from bench.serve.production import inventory
 from bench.serve.project import commands, health, pythons
 from bench.serve.project.opened import UnderTest
@@ -32,7 +33,6 @@ from bench.verify.site import Site, discover_site, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
-from bench.verify.wire import Target
 from bench.words import estimate, plural
 
 UP = "up"

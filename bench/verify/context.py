@@ -14,13 +14,15 @@ from typing import Any
 from bench.serve.catalog.manifest import Layer
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.deployment import Running
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer, Target
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
 from bench.verify.finding import NEEDS_OWN, Finding, NotTried
 from bench.verify.in_process import as_in_process
 from bench.verify.site import Account, Site
 from bench.verify.visitor import Visitor, log_in
-from bench.verify.wire import Answer, BadAnswer, Target
+from bench.verify.wire import Answer
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
 LOAD_S = 0.3
@@ -129,15 +131,15 @@ class Context:
     def __post_init__(self) -> None:
         self.layers = tuple(layer for layer in self.layers if not layer.is_none)
 
-    def get(self, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer:
-        """The response to one anonymous request on its own connection; `how` is method, body, host: see wire.build."""
+    def get(self, path: str | bytes, headers: http.Headers = (), **how: Any) -> Answer:
+        """The response to one anonymous request on its own connection; `how` is method, body, host: see http.build."""
         answer = wire.fetch(self.target, path, headers, **how)
         if answer.render_id:
             self.seen.add(answer.render_id)
         return answer
 
     def ask(
-        self, path: str | bytes, *right: Expectation, headers: wire.Headers = (), when: str = "", **how: Any
+        self, path: str | bytes, *right: Expectation, headers: http.Headers = (), when: str = "", **how: Any
     ) -> Generator[Finding, None, Answer]:
         """Send one anonymous request and compare the response; yields findings and returns the response.
 

@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from bench.verify import wire
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer, ConnectionClosed
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.rows import PAUSE_S, ExpectedPage, PendingPage, Row, Writer, words
-from bench.verify.wire import Answer, BadAnswer, Connection, ConnectionClosed
+from bench.verify.wire import Answer, Connection
 
 MAX_MISMATCHES = 3
 RETRY_S = 0.01
@@ -121,7 +122,7 @@ class Slow:
     view     `gated` waits before the response, `halting` in the middle of its body
     """
 
-    def __init__(self, context: Context, writer: Writer, row: Row, view: str = "gated", headers: wire.Headers = ()):
+    def __init__(self, context: Context, writer: Writer, row: Row, view: str = "gated", headers: http.Headers = ()):
         self.context, self.writer, self.row = context, writer, row
         self.path = f"{row.probe_page}{view}/{secrets.token_hex(8)}/"
         self.headers = headers

@@ -17,14 +17,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.serve.catalog.manifest import Layer
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer
 from bench.serve.project.findings.caching import VARY_ALLOWED
 from bench.serve.project.opened import page_headers
-from bench.verify import page_parser, wire
+from bench.verify import page_parser
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.site import INSIDE
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 # With up to 32 processes, each with a cache, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
@@ -120,7 +122,7 @@ def complete_page(least: int = 0) -> Expectation:
 
 
 def render_id(answer: Answer) -> str | None:
-    """The id of the rendering, from the text or else from the header; None if neither has it."""
+    """The id of the rendering, from the text or else from the header, or None."""
     return answer.paragraphs.get("render-id") or answer.render_id
 
 
@@ -132,7 +134,7 @@ def is_hit(answer: Answer, earlier: Iterable[Answer]) -> bool:
     return any(render_id(item) == found for item in earlier)
 
 
-def until_hit(context: Context, path: str, headers: wire.Headers = (), tries: int = MAX_TRIES) -> Answer | None:
+def until_hit(context: Context, path: str, headers: http.Headers = (), tries: int = MAX_TRIES) -> Answer | None:
     """Request `path` until a response is a hit, and return the hit; None if every response was rendered."""
     answers: list[Answer] = []
     for _ in range(tries):
@@ -143,7 +145,7 @@ def until_hit(context: Context, path: str, headers: wire.Headers = (), tries: in
     return None
 
 
-def repeat(context: Context, path: str, times: int = TIMES, headers: wire.Headers = (), **how: Any) -> list[Answer]:
+def repeat(context: Context, path: str, times: int = TIMES, headers: http.Headers = (), **how: Any) -> list[Answer]:
     """The responses to the same request sent `times` times, one after another."""
     return [context.get(path, headers, **how) for _ in range(times)]
 
@@ -173,7 +175,7 @@ def in_its_code(context: Context) -> list[Layer]:
 
 
 def without_invalidation(context: Context) -> list[Layer]:
-    """The layers without invalidation by writes: a stale page lives until its time to live ends."""
+    """The layers without invalidation by writes: a stale page lives until the end of the time to live."""
     return [layer for layer in context.layers if not layer.invalidation or layer in in_its_code(context)]
 
 

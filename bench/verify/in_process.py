@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from bench.errors import BenchError
+from bench.serve.machine.http import Target
 from bench.verify.page_parser import decoded, normalised
-from bench.verify.wire import Target
 
 # The host that pages are rendered for; bench/serve/inside/management/commands/renderpages.py.
 ORIGIN = "http://127.0.0.1"
@@ -72,7 +72,7 @@ class ExpectedPage:
 
     @property
     def said(self) -> str:
-        """The compared part of a page that varies, in words."""
+        """The compared part of a varying page, in words."""
         return "only what stays is compared" if self.compared else "its text is not compared"
 
     @property

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify.context import Context
 from bench.verify.expect import has, lacks, status, wrong_of
 from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 ROWS = "/__probe__/rows/"
 FILL = "/__probe__/fill/"

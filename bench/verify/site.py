@@ -60,7 +60,7 @@ class DatabaseChanged(GlobalFault):
 
 @dataclass(frozen=True)
 class Account:
-    """An ordinary account, made for the checks of one deployment and removed after them."""
+    """An ordinary account, made for the checks of one deployment and removed afterwards."""
 
     username: str
     password: str
@@ -378,7 +378,7 @@ def _with_main_pages(site: Site) -> Site:
 
 
 def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads: bool) -> Any:
-    """Run one command of the site and parse its JSON."""
+    """Run one command of the site and parse the JSON."""
     name = f"manage.py {words[0]}"
     try:
         done = run_command.run(runner, words, {**env, **COMMANDS_ENV}, TIMEOUT_S)

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 from bench import PROGRAM
 from bench.errors import BenchError, hint
 from bench.serve.catalog.manifest import Layer
+from bench.serve.machine.http import BadAnswer, Sent
 from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context, NeedsAlone
-from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
+from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
-from bench.verify.wire import BadAnswer
 from bench.words import command_line
 
 # A server that lets every check wait ends the suite when failed checks have taken so many seconds, not after the limit

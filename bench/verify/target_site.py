@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.serve.machine.http import HEALTHY
+from bench.serve.machine.http import HEALTHY, BadAnswer, Target
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
 from bench.verify import page_parser, wire
 from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Site, described_urls, static_urls
-from bench.verify.wire import BadAnswer, Target
 
 # No command is run.
 NO_COMMANDS = Interpreter((), Path(), Path())

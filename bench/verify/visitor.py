@@ -5,10 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.errors import BenchError
+from bench.serve.machine.http import BadAnswer, Target
 from bench.verify import page_parser, wire
 from bench.verify.page_parser import NAMES, TEXTS, TOKEN, Form
 from bench.verify.site import Account, Site
-from bench.verify.wire import Answer, BadAnswer, Target
+from bench.verify.wire import Answer
 
 # Domain of the addresses of accounts made for checks (bench.serve.inside: verifyaccount).
 MAIL = "@verify.invalid"

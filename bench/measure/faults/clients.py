@@ -16,9 +16,9 @@ from bench.measure.faults.fault import Expected, Fault, fault
 from bench.measure.faults.fault_context import FaultContext, Workers, application, status_of
 from bench.measure.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
 from bench.measure.faults.visitors import PAGE
-from bench.serve.machine import processes
-from bench.verify import wire
-from bench.verify.wire import BadAnswer, Connection, Target, build
+from bench.serve.machine import http, processes
+from bench.serve.machine.http import BadAnswer, Target, build
+from bench.verify.wire import Connection
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
 STEPS = (4, 5, 20, 200)
@@ -49,7 +49,7 @@ REFUSALS = (501, 505)
 
 
 # 200 MB of a body, 64 KB at a time, and lines of headers.
-CHUNK, CHUNKS = wire.chunked(b"a" * 65536, 65536).removesuffix(b"0\r\n\r\n"), 3200
+CHUNK, CHUNKS = http.chunked(b"a" * 65536, 65536).removesuffix(b"0\r\n\r\n"), 3200
 COPIED = (b"X-Copied: 1\r\n", b"Cookie: a=1\r\n")
 # Time limit, number of pieces between two looks at the servers, and their allowed growth.
 FLOOD_S, LOOK_EVERY, MAX_GROWN_MB = 20.0, 100, 64
@@ -238,7 +238,7 @@ def malformed(scene: FaultContext) -> Generator[None]:
 def endless_body(scene: FaultContext) -> Generator[None]:
     """200 MB in chunks from one client are refused or cut off: the servers grow by 64 MB at most, others are served."""
     yield
-    head = wire.build(scene.target, "POST", FORM, {"Transfer-Encoding": "chunked"}, b"")
+    head = http.build(scene.target, "POST", FORM, {"Transfer-Encoding": "chunked"}, b"")
     with scene.cause():
         _flooded(scene, "200 MB in chunks", [head, *repeat(CHUNK, CHUNKS), b"0\r\n\r\n"])
 
@@ -249,7 +249,7 @@ def copied_headers(scene: FaultContext) -> Generator[None]:
     yield
     with scene.cause():
         for line in COPIED:
-            head = wire.build(scene.target, "GET", ASKED).removesuffix(b"\r\n")
+            head = http.build(scene.target, "GET", ASKED).removesuffix(b"\r\n")
             _flooded(scene, f"100,000 times {line.decode().strip()}", [head, *repeat(line * 1000, 100), b"\r\n"])
 
 
@@ -270,7 +270,7 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
     except TimeoutError:
         got_status = "no response in time"
     except (BadAnswer, OSError) as error:
-        got_status = "no response in time" if isinstance(error, wire.TooLate) else CLOSED
+        got_status = "no response in time" if isinstance(error, http.TooLate) else CLOSED
     most = max(most, _known_memory_mb(scene))
     scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}
     if got_status != CLOSED and not got_status.startswith("4"):

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.serve.machine.http import BadAnswer
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
 from bench.verify.rows import ROWS
 from bench.verify.visitor import Visitor
-from bench.verify.wire import BadAnswer
 
 # Duration of the outage: longer than any wait of the site for its database, and shorter than a visitor's patience.
 AWAY_S = 5.0

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from bench.errors import BenchError
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.serve.machine.http import BadAnswer
 from bench.verify import rows
 from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.hits import caches_pages, without_invalidation
 from bench.verify.rows import ExpectedPage, Row, Writer
-from bench.verify.wire import BadAnswer
 
 # So many requests in a row must be hits, because each worker has its own connection to the caching service.
 HITS = 8

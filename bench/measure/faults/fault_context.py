@@ -18,10 +18,11 @@ from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.release import Releases
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import supervise
+from bench.serve.machine.http import BadAnswer, Target
 from bench.verify.context import Accounts, Context, target_of
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import Site
-from bench.verify.wire import BadAnswer, Connection, Target
+from bench.verify.wire import Connection
 
 # The word for the version in the files of a release; bench/serve/inside/release.py.
 FIRST = "release-1"

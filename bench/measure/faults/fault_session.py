@@ -28,12 +28,12 @@ from bench.serve.deployment.case import Case
 from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer, Sent, Target
 from bench.serve.machine.processes import Interference, Sampler
 from bench.serve.project import opened
-from bench.verify.finding import UP_PORT, NotTried, Sent
+from bench.verify.finding import UP_PORT, NotTried
 from bench.verify.site import Site, discover_site
 from bench.verify.visitor import log_in
-from bench.verify.wire import BadAnswer, Target
 
 ACCOUNTS = 2
 # So many pages of another project do visitors request at most.

@@ -17,8 +17,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import chain
 
-from bench.verify import wire
-from bench.verify.wire import BadAnswer, Connection, Target
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer, Target
+from bench.verify.wire import Connection
 
 THREADS, POLL_S = 16, 0.1
 # A refusal takes milliseconds; on a busy machine it may be delayed.
@@ -217,7 +218,7 @@ def send(target: Target, request: Malformed) -> int | str:
             return connection.read().status
     except ConnectionRefusedError:
         return UNOPENED
-    except wire.ConnectionClosed:
+    except http.ConnectionClosed:
         return CLOSED
     except (BadAnswer, TimeoutError):
         return SILENT

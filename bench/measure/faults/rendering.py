@@ -15,11 +15,11 @@ from bench.errors import BenchError
 from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
 from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
+from bench.serve.machine.http import BadAnswer, TooLate
 from bench.verify.checks import files
 from bench.verify.crowd import Clients, Slow
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path
-from bench.verify.wire import BadAnswer, TooLate
 
 # Requests fail until the workers are back, and a small machine starts them slowly.
 KILLED = Expected(lost=None, recovery_s=None)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
 import ssl
 from dataclasses import dataclass, replace
 from functools import cached_property
-from urllib.parse import urlsplit
 
 from bench.errors import BenchError
 from bench.measure.load import LoadJob
-from bench.serve.machine.http import CLOSE, VisitError, fetch
-from bench.serve.machine.http import TIMEOUT_S as VISIT_S
+from bench.serve.machine import http
 from bench.serve.production.inventory import TRUST, Inventory, front_of
 from bench.serve.production.several_hosts import Deployed
 from bench.serve.project.opened import UnderTest
@@ -55,30 +51,31 @@ class DeployedHosts:
 
     def get(self, path: str) -> bytes:
         """The body at `path`. Raises VisitError unless the status is 200."""
-        body, answer = fetch(self._connection, path, {**self._headers, **CLOSE})
-        if answer.status != 200:
+        try:
+            response = http.visit(self._target, path)
+        except ssl.SSLCertVerificationError as error:
+            why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
+            raise http.VisitError(
+                f"GET {path}: {why}; name the one that signed it as {TRUST} in the inventory"
+            ) from None
+        if response.status != 200:
             advice = (
                 "; the front believes X-Forwarded-Proto of `trusted_proxies` only: add the load hosts and render again"
             )
-            redirects = self.deployed.behind and answer.status in (301, 302, 307, 308)
-            raise VisitError(f"GET {path}: status {answer.status}, not 200{advice if redirects else ''}")
-        return body
+            redirects = self.deployed.behind and response.status in (301, 302, 307, 308)
+            raise http.VisitError(f"GET {path}: status {response.status}, not 200{advice if redirects else ''}")
+        return response.body
 
     @property
     def _headers(self) -> dict[str, str]:
         return FORWARDED if self.deployed.behind else {}
 
-    def _connection(self) -> http.client.HTTPConnection:
-        name = urlsplit(self.deployed.url).netloc
-        connection = http.client.HTTPConnection(name, timeout=VISIT_S)
-        connection.sock = socket.create_connection((self.address, self.deployed.port), VISIT_S)
-        if self._tls:
-            try:
-                connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
-            except ssl.SSLCertVerificationError as error:
-                why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
-                raise OSError(f"{why}; name the one that signed it as {TRUST} in the inventory") from None
-        return connection
+    @cached_property
+    def _target(self) -> http.Target:
+        """The front at its address, under the site's name."""
+        tls = self._tls
+        route = http.Route(self.address, self.deployed.port, tls is not None, tuple(self._headers.items()), tls)
+        return replace(http.Target.parse(self.deployed.url), via=route)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext | None:

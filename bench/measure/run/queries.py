@@ -62,10 +62,10 @@ def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
     found = set()
     for page in pages:
         try:
-            first, second = (http.headers(url, page) for _ in range(2))
+            first, second = (http.page(url, page) for _ in range(2))
         except http.VisitError:
             return None
-        is_page, rendered = HTML in (second.get("Content-Type") or ""), second.get(RENDER_ID)
-        if is_page and rendered in (None, first.get(RENDER_ID)):
+        is_page, rendered = HTML in (second.header("Content-Type") or ""), second.header(RENDER_ID)
+        if is_page and rendered in (None, first.header(RENDER_ID)):
             found.add(page)
     return found

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
 
+from bench.serve.machine.http import Route
 from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
 from bench.verify.checks.pages import leads_to
@@ -17,7 +18,7 @@ from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
-from bench.verify.wire import Answer, Route
+from bench.verify.wire import Answer
 
 MAX_ATTEMPTS = 20
 TOO_MANY = 429

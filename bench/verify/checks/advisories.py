@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify import hits
 from bench.verify.check import LAYER, Check, CheckFunction, check
 from bench.verify.checks.bodies import MARK
@@ -23,7 +24,6 @@ from bench.verify.checks.published import MISSPELT, above_limit, framed
 from bench.verify.context import Context
 from bench.verify.expect import names, refused, status
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.wire import BadAnswer
 
 GROUP = "advisories"
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from bench.verify import wire
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path, require_probes
-from bench.verify.wire import Answer, BadAnswer, Connection
+from bench.verify.wire import Answer, Connection
 
 MARK = "arrived-whole"
 URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -38,9 +39,9 @@ UNFINISHED = {
 }
 
 
-def form(context: Context, body: bytes = FORM, headers: wire.Headers = ()) -> bytes:
+def form(context: Context, body: bytes = FORM, headers: http.Headers = ()) -> bytes:
     """The bytes of a request with a form, for a probe that shows the received name."""
-    return wire.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *wire.pairs(headers)], body)
+    return http.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *http.pairs(headers)], body)
 
 
 @check("length-body", require_probes, stage=AFTER, excuse=UNREAD)
@@ -52,7 +53,7 @@ def length_body(context: Context) -> Iterator[Finding]:
 @check("chunked-body", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_body(context: Context) -> Iterator[Finding]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right response."""
-    yield from _both_ways(context, "a chunked body", form(context, wire.chunked(FORM), CHUNKED))
+    yield from _both_ways(context, "a chunked body", form(context, http.chunked(FORM), CHUNKED))
 
 
 @check("chunked-in-pieces", require_probes, stage=AFTER, excuse=UNREAD)
@@ -60,7 +61,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
     with Connection(context.target) as connection:
         connection.send(form(context, b"", CHUNKED))
-        for piece in wire.chunked(FORM).splitlines(keepends=True):
+        for piece in http.chunked(FORM).splitlines(keepends=True):
             # Like many clients, stop sending when a response comes early.
             if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
                 break
@@ -70,7 +71,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
 @check("chunked-smuggling", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_smuggling(context: Context) -> Iterator[Finding]:
     """Bytes in a chunked body, or in a body with a length as well, are never read as another request."""
-    body = wire.chunked(FORM + b"&more=" + wire.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
+    body = http.chunked(FORM + b"&more=" + http.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
     for what, headers in (
         ("a request inside a chunked body", CHUNKED),
         ("a chunked body with a length too", TWO_LENGTHS),
@@ -87,7 +88,7 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
 def two_lengths(context: Context) -> Iterator[Finding]:
     """A request with Content-Length and Transfer-Encoding is refused, or its response is the last on the connection."""
     with Connection(context.target) as connection:
-        connection.send(form(context, wire.chunked(FORM), TWO_LENGTHS))
+        connection.send(form(context, http.chunked(FORM), TWO_LENGTHS))
         answer = connection.read("POST")
         if answer.status not in REFUSED and answer.keeps_open and connection.quiet_for(CLOSING_S):
             got = f"status {answer.status}, open"
@@ -97,7 +98,7 @@ def two_lengths(context: Context) -> Iterator[Finding]:
 @check("broken-chunk", require_probes, stage=AFTER, excuse=UNREAD)
 def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no response."""
-    with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionResetError):
+    with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
         answer = connection.read("POST")
         excuse = "unread" if answer.status == 200 else ""
@@ -110,7 +111,7 @@ def upload(context: Context) -> Iterator[Finding]:
     path = new_path()
     for kind in (URLENCODED["Content-Type"], "application/octet-stream") * UPLOADS:
         what = f"POST {path} with 1 MB of {kind}"
-        request = wire.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
+        request = http.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
         with Connection(context.target) as connection:
             connection.send_anyway(request)
             try:
@@ -149,7 +150,7 @@ def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool =
 
 def next_request(context: Context) -> bytes:
     """The next request on a connection."""
-    return wire.build(context.target, "GET", context.site.url("static_small", "health"))
+    return http.build(context.target, "GET", context.site.url("static_small", "health"))
 
 
 def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -> Iterator[Finding]:
@@ -166,7 +167,7 @@ def next_answer(context: Context, what: str, connection: Connection) -> Iterator
     """Expect a right response to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()
-    except (wire.ConnectionClosed, ConnectionResetError):
+    except (http.ConnectionClosed, ConnectionResetError):
         return
     except BadAnswer as error:
         yield Mismatch(f"the request after {what}: a response", str(error))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.checks.pages import CLOCK_S, different_headers
@@ -15,7 +16,7 @@ from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding
 from bench.verify.site import Site
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 CODINGS = ("identity", "gzip", "br")
 LARGE_BYTES = 1_200_000

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify import hits, wire
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
@@ -16,7 +17,7 @@ from bench.verify.expect import status
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.rows import expected_pages, new_rows, soon_right, warm
 from bench.verify.visitor import SECRET_CHARACTERS
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 LIFETIME = "public, max-age=600"
 CONTROLS = (

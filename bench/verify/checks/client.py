@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import PROGRAM
-from bench.serve.machine.http import HEALTHY
+from bench.serve.machine.http import HEALTHY, BadAnswer
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
@@ -21,7 +21,7 @@ from bench.verify.odd_clients import prefix_headers
 from bench.verify.page_parser import TOKEN, ParsedPage
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 FOREIGN = "other.example"
 # A link with the prefix or the host of a forged header.
@@ -45,7 +45,7 @@ SEEN = {"no address": NO_ADDRESS, "port": ""}
 # escape, a value far too long.
 NUL = r'"abcdefgh\000"'
 ODD_SESSIONS = (NUL, "abcdefgh\udcff", r'"abcdefgh\3"', "a" * 4000, "abcdefgh'--")
-# One byte that is no UTF-8 and no ASCII; see wire.build.
+# One byte that is no UTF-8 and no ASCII; see http.build.
 ODD_BYTE = "http\udcff"
 # A header that no server and no site knows.
 UNKNOWN_NAME = "X_Verify_Name"

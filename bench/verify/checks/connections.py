@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from ssl import SSLContext, SSLError, SSLSession, TLSVersion
 
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer, ConnectionClosed, Target
 from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.checks.bodies import MARK, form
@@ -15,7 +17,7 @@ from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import require_probes
-from bench.verify.wire import Answer, BadAnswer, Connection, ConnectionClosed, Target
+from bench.verify.wire import Answer, Connection
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10
 SLOW_PIECES = 6
@@ -49,7 +51,7 @@ def pipelining(context: Context) -> Iterator[Finding]:
     """Pipelined requests get their responses in order, unless the server closes the connection."""
     paths = [*context.site.small_files, *_paths(context)]
     with Connection(context.target) as connection:
-        connection.send(b"".join(wire.build(context.target, "GET", path) for path in paths))
+        connection.send(b"".join(http.build(context.target, "GET", path) for path in paths))
         yield from _in_turn(context, paths, lambda path: connection.read(), f"of {len(paths)} sent at once")
 
 
@@ -83,7 +85,7 @@ def http_1_0(context: Context) -> Iterator[Finding]:
 def slow_request(context: Context) -> Iterator[Finding]:
     """A request that arrives in small pieces gets the right response."""
     home = context.site.url("home")
-    answer = _send_slowly(context, wire.build(context.target, "GET", home))
+    answer = _send_slowly(context, http.build(context.target, "GET", home))
     yield from _wrong(context, home, answer, "in pieces")
     answer = _send_slowly(context, form(context))
     yield from context.judge(answer, status(200), has(MARK, what="the form as sent"), when="a form in pieces")
@@ -94,7 +96,7 @@ def slow_reader(context: Context) -> Iterator[Finding]:
     """A client that reads slowly gets the whole of a large file."""
     large = context.site.url("static_large")
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
-        connection.send(wire.build(context.target, "GET", large, {"Connection": "close"}))
+        connection.send(http.build(context.target, "GET", large, {"Connection": "close"}))
         # The kernels of both sides buffer the response; the pauses make the reader slow.
         answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
     yield from context.judge(answer, body(context.get(large).body, "the whole file"), when=f"GET {large} read slowly")
@@ -119,7 +121,7 @@ def _paths(context: Context) -> list[str]:
 @check("protocol-word")
 def protocol_word(context: Context) -> Iterator[Finding]:
     """A request line with a word after the protocol is refused, or gets a correct status line."""
-    request = wire.build(context.target, "GET", context.site.url("home"), version="1.1 x")
+    request = http.build(context.target, "GET", context.site.url("home"), version="1.1 x")
     try:
         with Connection(context.target) as connection:
             connection.send(request)
@@ -139,7 +141,7 @@ def plain_http2(context: Context) -> Iterator[Finding]:
         if (got := connection.early_bytes()) and not got.startswith(b"HTTP/1."):
             yield Mismatch("HTTP/2's preface: a response of HTTP/1, or none", repr(got[:40]))
     with Connection(context.target) as connection:
-        connection.send(wire.build(context.target, "GET", context.site.url("home"), UPGRADE))
+        connection.send(http.build(context.target, "GET", context.site.url("home"), UPGRADE))
         if b" 101 " in (got := connection.early_bytes()[:20]):
             yield Mismatch("Upgrade: h2c: ignored", repr(got))
 
@@ -165,7 +167,7 @@ def tls(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"{version.name}: {'spoken' if right else 'refused'}", "refused" if right else "spoken")
     if first := _handshake(context.target, TLSVersion.TLSv1_2):
         ours, session = first
-        connected = wire.connected(context.target, wire.TIMEOUT_S)
+        connected = http.connected(context.target, http.TIMEOUT_S)
         with ours.wrap_socket(connected, server_hostname=context.target.host, session=session) as second:
             if not second.session_reused:
                 yield Mismatch("a second connection resumes the first one's session", "a whole handshake")
@@ -176,11 +178,11 @@ def _handshake(target: Target, version: TLSVersion) -> tuple[SSLContext, SSLSess
     with warnings.catch_warnings():
         # Old versions, which are to be refused.
         warnings.simplefilter("ignore", DeprecationWarning)
-        ours = wire.tls_context()
+        ours = http.tls_context()
         ours.minimum_version = ours.maximum_version = version
         ours.set_ciphers("ALL:@SECLEVEL=0")
     try:
-        with ours.wrap_socket(wire.connected(target, wire.TIMEOUT_S), server_hostname=target.host) as opened:
+        with ours.wrap_socket(http.connected(target, http.TIMEOUT_S), server_hostname=target.host) as opened:
             return ours, opened.session
     except (SSLError, ConnectionError):
         return None

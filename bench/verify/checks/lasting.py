@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, NotTried
 from bench.verify.odd_clients import LOOPBACK, SOURCE
 from bench.verify.site import INSIDE
-from bench.verify.wire import Answer, BadAnswer, fetch
+from bench.verify.wire import Answer, fetch
 
 # The time to live of the clone, and how much older a page may be: servers count in whole seconds.
 TTL_S, OLDER_S = 6, 1.5

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from urllib.parse import quote
 
+from bench.serve.machine.http import BadAnswer, Headers
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import require_probes
 from bench.verify.site import LIST_PAGE, Site
-from bench.verify.wire import Answer, BadAnswer, Headers
+from bench.verify.wire import Answer
 
 NAMES = "names"
 

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
-from bench.verify import hits, wire
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer
+from bench.verify import hits
 from bench.verify.check import AFTER, LAYER, check
 from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_answer, next_request
 from bench.verify.checks.client import FOREIGN
@@ -19,7 +21,7 @@ from bench.verify.expect import REFUSED, Expectation, no_server_error, refused, 
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, BadAnswer, Connection
+from bench.verify.wire import Answer, Connection
 
 # Request targets with a host (RFC 9112, section 3.2.2), some without a path.
 TARGETS = (
@@ -39,7 +41,7 @@ TARGETS = (
     "{foreign}:80",
     "*",
 )
-# Headers of a WebSocket's handshake. A character from "\udc80" to "\udcff" is one byte: see wire.build.
+# Headers of a WebSocket's handshake. A character from "\udc80" to "\udcff" is one byte: see http.build.
 HANDSHAKES = (
     ("Sec-WebSocket-Protocol", "\udcff"),
     ("Sec-WebSocket-Protocol", ""),
@@ -179,9 +181,9 @@ CLOAKED = (
 )
 
 
-def _tried(context: Context, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer | None:
+def _tried(context: Context, path: str | bytes, headers: http.Headers = (), **how: Any) -> Answer | None:
     """The response to an odd request; None if the server closes the connection without one."""
-    with contextlib.suppress(wire.ConnectionClosed, ConnectionError):
+    with contextlib.suppress(http.ConnectionClosed, ConnectionError):
         return context.get(path, headers, **how)
     return None
 
@@ -272,8 +274,8 @@ def framed(context: Context, headers: Iterable[tuple[str, str]]) -> Iterator[Fin
     """Expect right responses to a body with each of these headers, and to the request after it."""
     for header in headers:
         what = f"a body with {': '.join(header)!r}"
-        request = wire.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
-        with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionError):
+        request = http.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
+        with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionError):
             connection.send_anyway(request + next_request(context))
             answer = connection.read("POST")
             yield from context.judge(answer, read_or_refused, when=what)
@@ -305,8 +307,8 @@ def above_limit(context: Context) -> Iterator[Answer]:
     """Responses to chunked uploads above the limit, from a view that reads the body and from one that does not."""
     pieces = int(context.own.case.settings["max_body_mb"] * 1048576 / PIECE_BYTES) + 16
     for path in (hits.new_path("form"), hits.new_path()):
-        request = wire.build(context.target, "POST", path, {**UPLOAD, **CHUNKED}, b"")
-        with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionError):
+        request = http.build(context.target, "POST", path, {**UPLOAD, **CHUNKED}, b"")
+        with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionError):
             connection.send_anyway(request + piece(FIELDS))
             if all(connection.send_anyway(PIECE) for _ in range(pieces)):
                 connection.send_anyway(piece(f"\r\n--{BOUNDARY}--\r\n".encode()) + b"0\r\n\r\n")

@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 
 from bench.serve.deployment import connections
+from bench.serve.machine import http
+from bench.serve.machine.http import BadAnswer
 from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path
-from bench.verify.wire import BadAnswer, Connection
+from bench.verify.wire import Connection
 
 PROBE = "/__probe__/connections"
 # More clients than any stack has threads, and fewer than PostgreSQL takes connections (100).
@@ -90,17 +92,17 @@ def log_bytes(context: Context) -> Iterator[Finding]:
 
 
 def malformed(context: Context) -> dict[str, bytes]:
-    """Requests that a server or the site refuses, by their fault."""
+    """Requests refused by a server or the site, by fault."""
     target, home = context.target, context.site.url("home")
     # A page that reads a body: of the site, or else a probe.
     form = context.site.urls.get("login", new_path("form"))
     chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded"}
     return {
-        HOST: wire.build(target, "GET", home, host="other.example"),
-        LONG_HOST: wire.build(target, "GET", home, host="a" * 4000),
-        "long header": wire.build(target, "GET", home, {"X-Verify": "a" * 100_000}),
-        "broken chunk": wire.build(target, "POST", form, chunked, BROKEN),
-        "broken chunk and long header": wire.build(target, "POST", form, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
-        ADDRESS: wire.build(target, "GET", "/%" + "a" * 2000),
+        HOST: http.build(target, "GET", home, host="other.example"),
+        LONG_HOST: http.build(target, "GET", home, host="a" * 4000),
+        "long header": http.build(target, "GET", home, {"X-Verify": "a" * 100_000}),
+        "broken chunk": http.build(target, "POST", form, chunked, BROKEN),
+        "broken chunk and long header": http.build(target, "POST", form, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
+        ADDRESS: http.build(target, "GET", "/%" + "a" * 2000),
         "no request": b"\0\1\2" * 1000 + b"\r\n\r\n",
     }

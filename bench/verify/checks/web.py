@@ -10,6 +10,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from bench.serve.machine.http import BadAnswer
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.checks.files import stored_files
@@ -17,7 +18,7 @@ from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 VISITORS = 24
 FLOOD = 1000

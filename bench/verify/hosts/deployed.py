@@ -16,6 +16,7 @@ from bench.errors import BenchError
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK
 from bench.serve.deployment.placed import Placed
+from bench.serve.machine.http import Route, Target
 from bench.serve.machine.supervise import Address
 from bench.serve.production import one_host
 from bench.serve.production.inventory import Host, Inventory
@@ -30,7 +31,6 @@ from bench.verify.hosts.ssh import tunnel
 from bench.verify.rows import Row
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
 from bench.verify.target_site import NO_COMMANDS, NoExpectedPages
-from bench.verify.wire import Route, Target
 
 TIMEOUT_S = 60.0
 # `benchapp-manage` needs to be root.

@@ -11,8 +11,9 @@ from bench.cli import main, tune
 from bench.cli.options import served_words
 from bench.measure.records.folder import read_run
 from bench.measure.run.local import LocalTestBed
+from bench.serve.machine.http import Sent
 from bench.verify import suite
-from bench.verify.finding import Mismatch, Sent
+from bench.verify.finding import Mismatch
 from tests.bench.measure.report import report_folder
 
 

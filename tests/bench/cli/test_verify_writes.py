@@ -11,10 +11,10 @@ import pytest
 from bench.cli import verify
 from bench.serve.deployment import deployment
 from bench.serve.deployment.database import Database
+from bench.serve.machine.http import Target
 from bench.serve.project.description import Description
 from bench.verify import site as sites
 from bench.verify.suite import Selection
-from bench.verify.wire import Target
 from tests.cases import bare, kit
 
 NOTE = "database: the project's own, as it is"

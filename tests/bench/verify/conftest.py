@@ -8,11 +8,11 @@ from typing import Any
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Layer
 from bench.serve.catalog.names import NO_LAYER
+from bench.serve.machine.http import Target
 from bench.verify.context import Accounts, Context
 from bench.verify.outcome import Outcome
 from bench.verify.site import Site
 from bench.verify.suite import Selection, run_suite
-from bench.verify.wire import Target
 
 # The layer of the mutant.
 KEPT = Layer(

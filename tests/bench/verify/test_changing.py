@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from bench.serve.machine.http import Sent, Target
 from bench.verify.changing import Changed, changed, knowing, notes
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import Mismatch, NotTried, Sent
+from bench.verify.finding import Mismatch, NotTried
 from bench.verify.in_process import ExpectedPage
 from bench.verify.site import Site
 from bench.verify.suite import concerns_pages
 from bench.verify.target_site import NO_COMMANDS
-from bench.verify.wire import Target
 
 HTML = "text/html;charset=utf-8"
 ORDERS = ["<p>{}</p><p>{}</p><p>{}</p>".format(*order) for order in ("abc", "acb", "bac")]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from bench.serve.machine.http import Target
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.finding import Figure, Mismatch
 from bench.verify.in_process import ExpectedPage
-from bench.verify.wire import Answer, Target
+from bench.verify.wire import Answer
 
 HTML = "text/html;charset=utf-8"
 # A page in two languages, and the address of its row, renamed by the write.

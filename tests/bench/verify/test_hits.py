@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.serve.machine.http import Sent
 from bench.serve.project.description import Description
 from bench.verify.checks import pages
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
 from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
-from bench.verify.finding import Sent
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
 from bench.verify.in_process import ExpectedPage
 from bench.verify.wire import Answer

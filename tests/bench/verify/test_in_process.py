@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from bench.serve.machine.http import Target
 from bench.verify.in_process import ExpectedPage, as_in_process, expected_page
 from bench.verify.page_parser import decoded
-from bench.verify.wire import Answer, Target
+from bench.verify.wire import Answer
 
 HTML = "text/html;charset=utf-8"
 PAGE = '<script nonce="{nonce}">f()</script><ul><li>{one}</li><li>three</li></ul><p>words that stay</p>{end}'

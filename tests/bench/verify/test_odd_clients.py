@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import chain
 from types import SimpleNamespace
 
+from bench.serve.machine.http import Target
 from bench.verify.context import Context
 from bench.verify.in_process import ExpectedPage
 from bench.verify.odd_clients import KINDS, merged
-from bench.verify.wire import Target
 
 PAGE = ExpectedPage(200, "text/html", "", reads={"headers": ["X-Tenant"], "cookies": ["shop"]})
 SITE = SimpleNamespace(session_cookie="sessionid", token_cookie="csrftoken", has_database=True, pages={"/": PAGE})

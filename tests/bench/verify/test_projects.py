@@ -14,6 +14,7 @@ from msgspec import structs
 from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER
+from bench.serve.machine.http import Target
 from bench.serve.project import run_command
 from bench.serve.project.description import Description, Login, Write
 from bench.serve.project.run_command import Interpreter
@@ -21,7 +22,6 @@ from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Account, Site, prepare, with_urls
-from bench.verify.wire import Target
 from tests.bench.verify import small_project
 from tests.bench.verify.conftest import verified
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench.errors import BenchError
+from bench.serve.machine import http
 from bench.serve.project.description import Description, Login
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.run_command import Interpreter
@@ -159,5 +160,5 @@ def test_a_site_that_runs_already_has_the_static_url_of_its_project(tmp_path, mo
     (tmp_path / "static" / "site.css").write_text("x" * sites.SMALL_BYTES)
     project = SimpleNamespace(description=Description(public=("/",)), folder=tmp_path, names={"static_url": "/assets/"})
     monkeypatch.setattr(wire, "fetch", lambda target, path: SimpleNamespace(text="<p>Home"))
-    site = target_site(wire.Target.parse("http://127.0.0.1:1/"), project)
+    site = target_site(http.Target.parse("http://127.0.0.1:1/"), project)
     assert (site.static_url, site.urls["static_small"]) == ("/assets/", "/assets/site.css")

@@ -18,13 +18,15 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.deployment import connections
 from bench.serve.deployment.connections import Connections
+from bench.serve.machine import http
+from bench.serve.machine.http import Sent
 from bench.serve.machine.ports import free_port
-from bench.verify import rows, suite, wire
+from bench.verify import rows, suite
 from bench.verify.check import BEHAVIOUR, Check, check
 from bench.verify.checks import connections as visits
 from bench.verify.checks import freshness, resources
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Figure, Mismatch, Sent
+from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Figure, Mismatch
 from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
@@ -148,7 +150,7 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
         check("unmade", excuse="not here")(lambda context: [wrong("")]),
     ]
     own = replace(site, description=structs.replace(site.description, strict=strict))
-    context = Context(wire.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
+    context = Context(http.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
     found = [suite.outcome(context, item, suite.findings(item, context)) for item in checks]
     assert [(item.check, item.ok, item.not_tried) for item in found] == outcomes
 
@@ -156,7 +158,7 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
 def test_an_excuse_that_a_check_does_not_declare_is_a_mistake(site):
     item = check("some")(lambda context: [Mismatch("this", "that", excuse="unknown")])
     own = replace(site, description=structs.replace(site.description, strict=False))
-    context = Context(wire.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
+    context = Context(http.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
     assert not suite.outcome(context, item, suite.findings(item, context)).ok
 
 
@@ -194,7 +196,7 @@ def test_a_missing_server_fails_every_check_but_those_of_caches(site):
 def test_the_suite_gives_up_a_silent_server(site, monkeypatch):
     monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.1)
     monkeypatch.setattr(suite, "THREADS", 1)
-    monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http, "TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         first, *rest = verified(url, site, checks=["status", "head", "redirects"])
@@ -310,7 +312,7 @@ def test_a_request_to_a_deployment_with_more_environment_is_repeated_with_it(mut
 
 def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
     sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
-    target, running = wire.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant)
+    target, running = http.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant)
     context = Context(target, site, (), Accounts(site, {}), stack="stub", running=running)
     item = suite.outcome(context, all_checks()[0], [Mismatch("this", "that", sent)])
     assert shlex.split(item.request)[-5:] == [
@@ -372,7 +374,7 @@ def test_the_links_to_advisories_match_the_checks():
 def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
     from bench.verify.checks.caching import answered_by
 
-    first = Context(wire.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))
+    first = Context(http.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))
     other = replace(first)
     mutant.reset(caches=True)
     assert list(answered_by(first, other)) == []

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.serve.machine.http import Target
 from bench.verify.checks.connections import tls
 from bench.verify.finding import NotTried
-from bench.verify.wire import Target
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,17 @@ from msgspec import structs
 
 from bench.serve.catalog import catalog
 from bench.serve.deployment.database import Database
+from bench.serve.machine import http
+from bench.serve.machine.http import Target
 from bench.serve.project import commands
 from bench.serve.project.description import Write
-from bench.verify import verifier, wire
+from bench.verify import verifier
 from bench.verify.checks.client import require_stranger
 from bench.verify.context import Context, target_of
 from bench.verify.finding import NotTried
 from bench.verify.site import Site
 from bench.verify.suite import Selection
 from bench.verify.target_site import NO_COMMANDS
-from bench.verify.wire import Target
 from tests.cases import bare, kit
 
 
@@ -89,7 +90,7 @@ def test_a_listener_behind_a_balancer_is_asked_by_a_client_whom_it_does_not_trus
 def test_a_client_asks_from_the_address_that_it_is_to_have():
     with socket.create_server(("127.0.0.1", 0)) as server:
         target = Target("http", "127.0.0.1", server.getsockname()[1], source="127.0.0.9")
-        with wire.connected(target, 5):
+        with http.connected(target, 5):
             peer, (address, _) = server.accept()
             peer.close()
     assert address == "127.0.0.9"

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.serve.machine.http import Sent
 from bench.verify import page_parser
-from bench.verify.finding import Sent
 from bench.verify.site import Account
 from bench.verify.visitor import MAIL, Visitor
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
-from bench.verify.wire import Target
+from bench.serve.machine.http import Target
 
 THREADS = 3
 LARGE_BYTES = 10_000_000

@@ -10,8 +10,8 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.faults import edited
 from bench.measure.faults.fault_context import FaultNotApplicable
+from bench.serve.machine.http import BadAnswer
 from bench.verify.finding import NotTried
-from bench.verify.wire import BadAnswer
 from tests.bench.measure.faults.scenes import scene
 
 

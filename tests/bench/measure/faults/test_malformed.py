@@ -9,8 +9,8 @@ import time
 import pytest
 
 from bench.measure.faults.malformed import CHOICES, CLOSED, KINDS, SILENT, UNOPENED, Malformed, requests, send_all
+from bench.serve.machine.http import Target
 from bench.serve.machine.ports import free_port
-from bench.verify.wire import Target
 from tests.bench.measure.faults.slow_server import slow_server
 
 NETLOC = "127.0.0.1:8000"
