@@ -94,6 +94,11 @@ def test_load_adapters_are_pure():
     assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx2") == []
 
 
+def test_one_client_speaks_http_for_the_instrument():
+    assert importing(BENCH_FILES, "http", "httpx2") == []
+    assert [path for path in BENCH_FILES if "urllib.request" in path.read_text("utf-8")] == []
+
+
 # The packages of bench/, door by door, in the order of docs/architecture.md: each imports only those before it.
 ORDER = [
     "serve.machine",

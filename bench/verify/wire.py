@@ -1,4 +1,4 @@
-"""Responses of a site that are read as pages: the text of a body, and the paragraphs of a probe page."""
+"""Responses read as pages: the text of a body, and the paragraphs of a probe page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE_HEAD_BYTES = 8000
 
 @dataclass(frozen=True)
 class Answer(Response):
-    """A response that may be a page."""
+    """A response, perhaps a page."""
 
     @property
     def content_type(self) -> str:
@@ -65,7 +65,7 @@ class Answer(Response):
 
 
 class Connection(ClientConnection[Answer]):
-    """A connection whose responses may be pages."""
+    """A connection with responses read as pages."""
 
     response = Answer
 

@@ -440,7 +440,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 class PlainConnection(ClientConnection[Response]):
-    """A connection whose responses are not taken for pages."""
+    """A connection with responses as they are."""
 
     response = Response
 

@@ -11,6 +11,7 @@ from bench.measure.records.records import CaseRecord
 from bench.measure.run import local, queries
 from bench.measure.run.queries import Queries
 from bench.serve.deployment.database import Database
+from bench.serve.machine import http
 from bench.serve.machine.identity import worker
 from tests.cases import kit
 
@@ -37,14 +38,15 @@ def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
 def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     asked = []
 
-    def headers(url, page):
+    def visited(url, page):
         asked.append(page)
         rendered = "same" if page == "/cached/" else str(len(asked))
-        return {"Content-Type": "text/html; charset=utf-8"} | ({} if page == "/file/" else {"X-Render-Id": rendered})
+        headers = (("Content-Type", "text/html; charset=utf-8"), ("X-Render-Id", rendered))
+        return http.Response(200, "HTTP/1.1", headers[: 1 if page == "/file/" else 2], b"")
 
     counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
     monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: counted)
-    monkeypatch.setattr(queries.http, "headers", headers)
+    monkeypatch.setattr(http, "page", visited)
     counting = Queries()
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     running = SimpleNamespace(url="", env={}, case=SimpleNamespace(project=kit()))
