@@ -19,7 +19,7 @@ from bench.serve.inside.time_limit import NoResponse, leave_threads, time_limit
 HOST = "127.0.0.1"
 # A port at which some pages are rendered, as a deployment has any; no page names it by itself.
 PORT = "50827"
-# Headers of every request that `verify` sends; bench/verify/wire.py.
+# Headers of every request that `verify` sends; bench/serve/machine/http.py.
 USUAL = {"HTTP_USER_AGENT": "verify", "HTTP_ACCEPT": "*/*", "HTTP_ACCEPT_ENCODING": "identity"}
 STREAM_S = 3
 ENDLESS = f"its stream does not end within {STREAM_S} s"
