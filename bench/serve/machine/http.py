@@ -42,7 +42,7 @@ SECRET_FIELDS = ("token", "password")
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 # The class of the responses that a connection reads.
-Read = TypeVar("Read", bound="Response")
+AnyResponse = TypeVar("AnyResponse", bound="Response")
 
 
 @dataclass(frozen=True)
@@ -272,10 +272,10 @@ def chunked(data: bytes, size: int = 16) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
-class ClientConnection(Generic[Read]):
+class ClientConnection(Generic[AnyResponse]):
     """One connection to the target; closed by `with`. A subclass names the class of its responses."""
 
-    response: type[Read]
+    response: type[AnyResponse]
 
     def __init__(self, target: Target, timeout_s: float | None = None, receive_buffer: int | None = None):
         self.target = target
@@ -328,7 +328,7 @@ class ClientConnection(Generic[Read]):
             self._left = self._left or self.socket.recv(PIECE_BYTES)
         return self._left[:EARLY_BYTES]
 
-    def exchange(self, method: str, path: str | bytes, headers: Headers = (), **how: Any) -> Read:
+    def exchange(self, method: str, path: str | bytes, headers: Headers = (), **how: Any) -> AnyResponse:
         """Send one request and read its response; exceptions carry the request as `sent`.
 
         how  body, host and version: see build
@@ -342,7 +342,9 @@ class ClientConnection(Generic[Read]):
             error.sent = sent  # type: ignore[union-attr]
             raise
 
-    def read(self, method: str = "GET", pause: Callable[[], None] | None = None, sent: Sent | None = None) -> Read:
+    def read(
+        self, method: str = "GET", pause: Callable[[], None] | None = None, sent: Sent | None = None
+    ) -> AnyResponse:
         """Read the response to a request made with `method`, with a `pause` before each piece of its body.
 
         Raises ConnectionClosed if the connection ends first, BadAnswer if the response is incomplete or late, OSError
@@ -355,7 +357,7 @@ class ClientConnection(Generic[Read]):
         except h11.RemoteProtocolError as error:
             raise BadAnswer(f"not a complete HTTP response: {error}") from None
 
-    def _read(self, method: str, pause: Callable[[], None] | None, sent: Sent | None) -> Read:
+    def _read(self, method: str, pause: Callable[[], None] | None, sent: Sent | None) -> AnyResponse:
         parser = h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
         parser.send(h11.Request(method=method, target="/", headers=[("Host", "of-the-target")]))
         parser.send(h11.EndOfMessage())
@@ -376,7 +378,7 @@ class ClientConnection(Generic[Read]):
         assert head is not None
         return self._response(method, head, bytes(body), sent)
 
-    def _response(self, method: str, head: h11.Response, body: bytes, sent: Sent | None) -> Read:
+    def _response(self, method: str, head: h11.Response, body: bytes, sent: Sent | None) -> AnyResponse:
         """Build the response; raises BadAnswer if the body has two lengths."""
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
         names = {name.lower() for name, _ in headers}
