@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 Factory = Callable[..., Any]
 
-PROBES = "/__probe__/"
+PROBES = ("/__probe__/", "/__probe__aside/")
 # Middleware that refuses nobody, or whose refusals a check tries.
 OF_OTHERS = ("django.", "benchapp.", "benchapp_overlay.", "bench.")
 REFUSALS = (301, 302, 303, 307, 308, 401, 403)
