@@ -142,8 +142,9 @@ def server_names(context: Context) -> list[str]:
 
 
 def by_token(context: Context) -> Iterator[OddClient]:
-    """A client with its own CSRF cookie."""
-    if name := context.site.token_cookie:
+    """A client with its own CSRF cookie, if the token is not in the session."""
+    name = context.site.token_cookie
+    if name and name != context.site.session_cookie:
         yield OddClient("the CSRF cookie", cookies=((name, TOKEN_VALUE),))
 
 
