@@ -152,13 +152,15 @@ def path_escapes(context: Context) -> Iterator[Finding]:
             path_beside = located(context, named)
             answer = context.get(path_beside)
             # A redirect of a server says that something is there; one of the project adds a slash to any path.
-            is_own = answer.redirects and _redirects_itself(context.site, path_beside.decode("latin-1"), answer.status)
-            yield from _refused(context, answer, may_lead=is_own)
+            yield from _refused(context, answer, may_lead=_is_redirect_of_project(context.site, path_beside, answer))
 
 
-def _redirects_itself(site: Site, path: str, status: int) -> bool:
-    """True if the project, rendered in process, redirects this path."""
-    return site.has_database and site.rendered_now(path)[path].status == status
+def _is_redirect_of_project(site: Site, path: bytes, answer: Answer) -> bool:
+    """True if the project, rendered in process, redirects this path, too."""
+    if not (answer.redirects and site.has_database):
+        return False
+    name = path.decode("latin-1")
+    return site.rendered_now(name)[name].status == answer.status
 
 
 @check("odd-paths")
@@ -175,7 +177,8 @@ def odd_paths(context: Context) -> Iterator[Finding]:
 def broken_escapes(context: Context) -> Iterator[Finding]:
     """A percent sign that encodes nothing gets a 4xx, never another page."""
     for path in (located(context, path) for path in BROKEN_ESCAPES):
-        yield from _refused(context, context.get(path), may_lead=False)
+        answer = context.get(path)
+        yield from _refused(context, answer, may_lead=_is_redirect_of_project(context.site, path, answer))
 
 
 def located(context: Context, path: str | bytes) -> bytes:

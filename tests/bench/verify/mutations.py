@@ -262,6 +262,7 @@ AFTER: dict[str, After] = {
     ),
     "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
+    "percent-leads": lambda _, q, a: replace(a, status=301).having(Location="/x/") if q.path == "/%" else None,
     "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,
     "prefixes-links": lambda _, q, a: (
         replace(a, body=a.body.replace(b'href="/', b'href="/forged/')) if q.header("x-forwarded-prefix") else None

@@ -242,11 +242,12 @@ class RedirectingSite(MutantSite):
         return {path: replace(page, status=301) for path in paths}
 
 
-def test_a_redirect_of_the_project_itself_is_no_file_beside_the_static_ones(mutant, site):
-    mutant.reset("leads-beside")
-    assert not found(mutant, site, "path-escapes")["path-escapes"].ok
+@pytest.mark.parametrize(("check", "mistake"), [("path-escapes", "leads-beside"), ("broken-escapes", "percent-leads")])
+def test_a_redirect_of_the_project_itself_is_neither_a_file_nor_another_page(mutant, site, check, mistake):
+    mutant.reset(mistake)
+    assert not found(mutant, site, check)[check].ok
     values = {item.name: getattr(site, item.name) for item in fields(site)}
-    assert found(mutant, RedirectingSite(**values), "path-escapes")["path-escapes"].ok
+    assert found(mutant, RedirectingSite(**values), check)[check].ok
 
 
 def test_slow_pages_are_asked_for_by_fewer_clients_at_once():
