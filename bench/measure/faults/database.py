@@ -157,19 +157,22 @@ def all_connections(url: str) -> Iterator[int]:
     with ExitStack() as held:
         first, count, others, deadline = opened(), 1, 1, time.monotonic() + TIMEOUT_S
         first.autocommit = True
-        # Others may be faster at taking an ended connection: repeat until they have none, and none is left.
-        while others:
+        # Others may be faster at taking an ended connection: repeat until none is left after they had none.
+        while True:
             try:
                 while count < MAX_CONNECTIONS:
                     opened()
                     count += 1
             except psycopg2.OperationalError:
-                time.sleep(POLL_S)
+                pass
+            if not others:
+                break
             with first.cursor() as cursor:
                 cursor.execute(END_OTHERS, [NAME])
                 (others,) = cursor.fetchone()
             if time.monotonic() > deadline:
                 raise FaultNotApplicable(f"the site still has {others} connections after {TIMEOUT_S} s")
+            time.sleep(POLL_S)
         yield count
 
 
