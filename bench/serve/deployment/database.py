@@ -282,7 +282,13 @@ def _fill_once(
             progress("")
             commands.manage(project, shlex.split(MIGRATE), url, identity, show=True)
         return
+    mark, digest = _mark(project, database), _digest(project)
     if is_filled(project, database) and (path is None or path.exists()):
+        if not mark.is_file() or mark.read_text("ascii") != digest:
+            # Rows of an earlier release of the kit, or of another source, stay.
+            progress("")
+            commands.manage(project, shlex.split(MIGRATE), url, identity, show=True)
+            mark.write_text(digest, "ascii")
         return
     # Commands check URL configurations, which may name static files by their hashes.
     commands.collect_static(project, identity)
@@ -293,13 +299,13 @@ def _fill_once(
     else:
         with _whole(path) as partial:
             _create_and_fill(project, f"sqlite:///{partial}", identity)
-    _mark(project, database).write_text(_digest(project), "ascii")
+    mark.write_text(digest, "ascii")
 
 
 def is_filled(project: UnderTest, database: Database) -> bool:
     """True if a database of the kit's has all rows of the current commands of `setup`.
 
-    The database of the kit's own site may have rows from elsewhere, and is never replaced.
+    The database of the kit's own site may have rows from elsewhere, and is never replaced, only migrated.
     """
     mark = _mark(project, database)
     if not project.recorded:

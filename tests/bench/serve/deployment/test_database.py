@@ -45,6 +45,21 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
     assert capsys.readouterr().err == "sqlite: creating the database and loading its rows (once)\n"
 
 
+def test_rows_of_an_earlier_release_are_migrated_once_and_stay(tmp_path, monkeypatch):
+    project = replace(kit(), var=tmp_path)
+    chosen = database.parse(project, "sqlite")
+    path = database.sqlite_path(project, chosen.url)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"rows")
+    path.with_name(f"{path.name}.filled").write_text("digest of the release before")
+    done = []
+    monkeypatch.setattr(database.commands, "manage", lambda project, words, *more, **how: done.append(words[0]))
+    monkeypatch.setattr(database, "check_sqlite", lambda project, path, identity: None)
+    for _ in range(3):
+        database.prepare(project, chosen, chosen.url, worker(), lambda text: None)
+        assert (done, path.read_bytes()) == (["migrate"], b"rows")
+
+
 def apart(folder):
     """As cookiecutter-django has it: its settings begin with others, and manage.py adds a folder of apps."""
     package = folder / "config" / "settings"
