@@ -255,7 +255,7 @@ def test_the_action_fails_for_a_commit_that_is_slower_and_writes_a_summary(calle
 
     action = yaml.safe_load((paths.KIT / "action.yml").read_text("utf-8"))
     inputs = {name: of.get("default") for name, of in action["inputs"].items()}
-    inputs |= {"base": "HEAD~1", "project": str(folder / "mysite"), "max-time": "20s"}
+    inputs |= {"base": "HEAD~1", "project": str(folder / "mysite"), "max-time": "3m"}
     step = action["runs"]["steps"][-1]
     environment = {
         **caller.environment,
