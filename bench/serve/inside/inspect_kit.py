@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -13,12 +14,18 @@ FOLDER = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3]
 OF_CACHING = "benchapp_of_caching_"
 
 
-def module_of_caching(name):
-    """A module of the caching app by its file: the project need not have the app."""
-    spec = importlib.util.spec_from_file_location(OF_CACHING + name, FOLDER / "benchapp" / "caching" / name)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+@functools.lru_cache
+def loaded(name, path):
+    """A module of the kit's, once, by its path: the project may have packages of the same names."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def module_of_caching(name):
+    """A module of the caching app by its file: the project need not have the app."""
+    return loaded(OF_CACHING + name, FOLDER / "benchapp" / "caching" / name)
 
 
 def hides(folder: Path, project: Path) -> bool:

@@ -2,7 +2,6 @@
 out of caches; a part of inspect_project."""
 
 import contextlib
-import functools
 import itertools
 import sys
 
@@ -296,7 +295,6 @@ def _is_usual(name, frame):
     return frame.f_code is CsrfViewMiddleware._get_secret.__code__
 
 
-@functools.lru_cache
 def _own_frames(frame):
     """The frames from here to the middleware or view that Django called."""
     while frame is not None and not _module(frame).startswith(CALLERS):

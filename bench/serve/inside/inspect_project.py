@@ -12,7 +12,6 @@ other writes of pages.
 import contextlib
 import functools
 import importlib
-import importlib.util
 import itertools
 import json
 import os
@@ -25,6 +24,7 @@ from urllib.parse import quote, urlencode
 
 import inspect_kit
 from error_words import in_a_line, in_words, where
+from inspect_kit import loaded
 from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import plain, services, uses_cache
@@ -93,8 +93,9 @@ def inspect(question, folder):
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
     look_at_pages(facts, question, settings, routes)
-    facts["uses_cache"] = uses_cache(settings)
     facts["worker_mb"] = memory_mb()
+    if question["closely"]:
+        facts["uses_cache"] = uses_cache(settings)
     return facts
 
 
@@ -234,15 +235,6 @@ def files_elsewhere(settings, folder):
     if getattr(settings, "HUEY", None):
         settings.HUEY = elsewhere.tasks_discarded(settings.HUEY)
     return [str(it["filename"]) for it in handlers if "filename" in it]
-
-
-@functools.lru_cache
-def loaded(name, path):
-    """A module of the kit's, once, by its path: the project may have packages of the same names."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def memory_mb():
