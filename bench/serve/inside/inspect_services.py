@@ -43,7 +43,8 @@ def uses_cache(settings):
         if name.startswith(("django.", OF_CACHING)):
             continue
         for value in list(getattr(module, "__dict__", {}).values()):
-            if id(value) in handles or isinstance(value, cache.BaseCache):
+            # Not isinstance: it would have a lazy object of the project made.
+            if id(value) in handles or issubclass(type(value), cache.BaseCache):
                 return True
     return any(LOADS_CACHE_TAG.search(path.read_text("utf-8", "replace")) for path in templates())
 

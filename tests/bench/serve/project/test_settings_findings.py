@@ -173,6 +173,13 @@ TAG = "{% load static cache %}{% cache 60 part %}kept{% endcache %}"
         ("", "from django.views.decorators.cache import cache_page, never_cache", "", True),
         ("", "from django.views.decorators.cache import never_cache", "", False),
         ("SESSION_ENGINE = 'django.contrib.sessions.backends.cached_db'", "", "", True),
+        # An object that is made when it is used first, and cannot be made here.
+        (
+            "",
+            "from django.utils.functional import SimpleLazyObject\nLATER = SimpleLazyObject(lambda: 1 / 0)",
+            "",
+            False,
+        ),
     ],
 )
 def test_the_cache_of_each_project_counts_only_if_something_uses_it(new_project, settings, code, page, is_used):
