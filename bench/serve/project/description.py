@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy(ment)?)(?![
 DEFAULT_VARIABLE = re.compile(r"""^(?:os\.)?environ\.setdefault\(\s*["'](\w+)["']\s*,\s*["']([^"'\\]*)["']""", re.M)
 # Names of variables with a secret.
 SECRET = re.compile("SECRET|KEY|PASS|TOKEN|DSN")
+# A URL with a user, and perhaps a password.
+CREDENTIALS = re.compile(r"://[^/\s]*@")
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
@@ -384,12 +387,12 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     found = {name: set_there.pop(name) for name in FOUND if name in set_there}
     if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
         found["PYTHONPATH"] = below
-    roots = [folder, *(folder / name for name in found.get("PYTHONPATH", "").split(":") if name)]
-    defaults = _wsgi_defaults(roots, settings, words)
-    for name in defaults.keys() - {*env, *set_there, *found}:
-        if not SECRET.search(name):
-            found[name] = defaults[name]
-    return Project(folder, words, settings, python, {**defaults, **set_there, **found, **env}, described, found)
+    project = Project(folder, words, settings, python, {**set_there, **found, **env}, described, found)
+    defaults = _wsgi_defaults(project.roots, settings, words)
+    for name, value in defaults.items():
+        if name not in project.env and not SECRET.search(name) and not CREDENTIALS.search(value):
+            found[name] = value
+    return msgspec.structs.replace(project, env={**defaults, **project.env}, found=found)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
@@ -415,7 +418,7 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _wsgi_defaults(roots: list[Path], settings: str, words: Description) -> dict[str, str]:
+def _wsgi_defaults(roots: Sequence[Path], settings: str, words: Description) -> dict[str, str]:
     """The defaults of variables in wsgi.py, or else asgi.py, without that of the settings module.
 
     The site has them when it is served, so that its commands and the inspection need them, too.

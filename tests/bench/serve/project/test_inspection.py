@@ -325,6 +325,18 @@ def test_settings_are_read_with_the_defaults_of_wsgi(new_project, said, debug):
     assert project.found == ({} if debug else {"STAGE": "production"})
 
 
+def test_defaults_of_wsgi_are_rendered_in_the_order_of_the_file_and_without_passwords(new_project):
+    folder = new_project()
+    names = [f"SHOP_{word}" for word in ("ZONE", "AREA", "MODE", "HOME", "COLOUR")]
+    with (folder / "shop" / "wsgi.py").open("a") as file:
+        file.write('os.environ.setdefault("SHOP_DATABASE", "postgres://shop:word@db/shop")\n')
+        for name in names:
+            file.write(f'os.environ.setdefault("{name}", "{name.lower()}")\n')
+    project = description.read(folder)
+    assert list(project.found) == names
+    assert project.env["SHOP_DATABASE"] == "postgres://shop:word@db/shop"
+
+
 def test_urls_may_name_a_static_file_that_is_not_collected_yet(new_project):
     folder = new_project(HASHED)
     with (folder / "shop" / "urls.py").open("a") as urls:
