@@ -17,7 +17,7 @@ import yaml
 from bench import paths, programs
 from bench.serve.catalog import catalog
 from bench.serve.catalog.server import SERVERS
-from bench.serve.production import containers, lock_file, one_host
+from bench.serve.production import containers, lock_file, one_host, project_files
 from bench.serve.project import commands
 from tests.cases import kit, production
 
@@ -232,6 +232,22 @@ def test_jobs_have_limits_and_what_was_missed_for_long_is_left_out(rendered):
     for spec in (cron["jobTemplate"]["spec"], one(folder, "Job", "jobs.yaml")["spec"]):
         (container,) = spec["template"]["spec"]["containers"]
         assert {*container["resources"]} == {"requests", "limits"} and "memory" in container["resources"]["limits"]
+
+
+def test_the_table_of_a_cache_is_made_beside_the_migrations(tmp_path, monkeypatch):
+    names = project_files.names
+    monkeypatch.setattr(project_files, "names", lambda placed: {**names(placed), "database_cache": True})
+    for form in ("compose", "kubernetes"):
+        containers.write(production("nginx-gunicorn", "none"), tmp_path / form, form)
+    validate_manifests(tmp_path / "kubernetes")
+    (container,) = one(tmp_path / "kubernetes", "Job", "jobs.yaml")["spec"]["template"]["spec"]["containers"]
+    assert re.findall(r"manage\.py (\w+) ", container["args"][-1]) == ["migrate", "createcachetable"]
+    note = (tmp_path / "compose" / "INSTALL.md").read_text()
+    assert (
+        note.index("run --rm manage\n")
+        < note.index("run --rm manage createcachetable\n")
+        < note.index("up -d --no-build")
+    )
 
 
 @pytest.mark.parametrize("stack", ["nginx-gunicorn", "gunicorn"])
