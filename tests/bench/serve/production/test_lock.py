@@ -31,7 +31,7 @@ def needed(name: str) -> set[str]:
     "stack", ["nginx-gunicorn", "gunicorn-uvicorn", "nginx-granian", "gunicorn-gevent", "hypercorn"]
 )
 def test_a_stack_gets_its_packages_and_all_that_they_need(stack):
-    names = [name for server in catalog.read().stacks[stack].servers for name in lock_file.of_server(server)]
+    names = lock_file.of_servers(catalog.read().stacks[stack].servers)
     found = pins(lock_file.pinned([*lock_file.of_site(), *names]))
     assert {"django", "psycopg2-binary", "whitenoise", *names} <= found
     for name in found:
