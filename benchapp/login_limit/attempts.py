@@ -58,7 +58,8 @@ def begin(limits: Mapping[str, int]) -> bool:
 
 async def abegin(limits: Mapping[str, int]) -> bool:
     """Take places like `begin`, and wait without a thread."""
-    await sync_to_async(release)()
+    if may_hold_places():
+        await sync_to_async(release)()
     key = uuid.uuid4()
     begun = await sync_to_async(_take_places)(limits, key)
     for _ in range(PAUSES):
@@ -115,6 +116,9 @@ def _keep_places(limits: Mapping[str, int]) -> bool:
 
 def _take_places(limits: Mapping[str, int], key: uuid.UUID) -> bool | None:
     """Take a place in each limit, or none; False if failures hold all places of one, None if it is to try again."""
+    if not limits:
+        # A login without a password, such as single sign-on.
+        return True
     free = _free_places(limits)
     if free is None:
         return False
