@@ -100,7 +100,6 @@ class Context:
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values
-    changes   the changed values and variables of the environment, in a clone
     exits     the cleanup at the end of the suite
     alone     whether no other check is made meanwhile
     dependent the project's pages that differ between clients; None until a check needs them
@@ -122,7 +121,6 @@ class Context:
     visitor: Visitor | None = None
     members: dict[int, Visitor] = field(default_factory=dict)
     clones: list[Context] = field(default_factory=list)
-    changes: Mapping[str, Any] = field(default_factory=dict)
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     alone: bool = True
     dependent: list[str] | None = None
@@ -222,11 +220,14 @@ class Context:
 
         env  more environment of the site
         """
-        changed = {**changes, **env}
-        found = [clone for clone in self.clones if clone.changes == changed]
+        options = list(self.options)
+        for option, given in (("--set", changes), ("--env", env)):
+            for name, value in given.items():
+                options += [option, f"{name}={value}"]
+        found = [clone for clone in self.clones if clone.options == tuple(options)]
         if not found:
             running = self.exits.enter_context(self.own.again(changes, **env))
-            found = [replace(self.beside(running), changes=changed)]
+            found = [replace(self.beside(running), options=tuple(options))]
             self.clones += found
         return found[0]
 
@@ -252,9 +253,17 @@ class Context:
             return self.members[number]
 
 
+def as_in_project(site: Site, statuses: Mapping[str, int]) -> set[str]:
+    """The paths to which the project, rendered in process now, responds with these statuses, too."""
+    if not (statuses and site.has_database):
+        return set()
+    pages = site.rendered_now(*statuses)
+    return {path for path, status in statuses.items() if pages[path].status == status}
+
+
 def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:
     """Compare the response at a path below the static files; OWN_STATIC if the project serves them itself."""
     answer = context.get(path)
     if wrong := wrong_of(answer, right):
-        is_own = context.site.has_database and context.site.rendered_now(path)[path].status == answer.status
+        is_own = path in as_in_project(context.site, {path: answer.status})
         yield answer.wrong(*wrong, excuse=OWN_STATIC if is_own else "")

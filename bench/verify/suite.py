@@ -296,12 +296,9 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     request = sent.command if sent else None
     if sent is None or request is None or context.running is None:
         return request, None
-    changes = next((clone.changes for clone in context.clones if clone.target.origin == sent.origin), {})
-    options = list(context.options)
-    for name, value in changes.items():
-        options += ["--env" if name.isupper() else "--set", f"{name}={value}"]
+    served = next((clone for clone in context.clones if clone.target.origin == sent.origin), context)
     layer = ["--layer", context.layer] if context.layers else []
-    serve = command_line("up", context.stack, *layer, *options, "--port", UP_PORT)
+    serve = command_line("up", context.stack, *layer, *served.options, "--port", UP_PORT)
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve
 
 
