@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from urllib.parse import quote
 
 from bench.serve.machine.http import BadAnswer, Headers
 from bench.verify.check import check
-from bench.verify.context import Context
+from bench.verify.context import Context, as_in_project
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import require_probes
-from bench.verify.site import LIST_PAGE, Site
+from bench.verify.site import LIST_PAGE
 from bench.verify.wire import Answer
 
 NAMES = "names"
@@ -145,22 +145,22 @@ def path_escapes(context: Context) -> Iterator[Finding]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
     for path in FILES:
         yield from _refused(context, (yield from context.ask(located(context, path), no_file)))
+    beside: list[bytes] = []
     for small in context.site.small_files:
         root, file = context.site.static, small.removeprefix(context.site.static_url)
         for path in BESIDE:
             named = path.replace("{above}", root.parent.name).replace("{root}", root.name).replace("{file}", file)
-            path_beside = located(context, named)
-            answer = context.get(path_beside)
-            # A redirect of a server says that something is there; one of the project adds a slash to any path.
-            yield from _refused(context, answer, may_lead=_is_redirect_of_project(context.site, path_beside, answer))
+            beside.append(located(context, named))
+    # A redirect of a server says that something is there; one of the project adds a slash to any path.
+    yield from _none_led(context, beside)
 
 
-def _is_redirect_of_project(site: Site, path: bytes, answer: Answer) -> bool:
-    """True if the project, rendered in process, redirects this path, too."""
-    if not (answer.redirects and site.has_database):
-        return False
-    name = path.decode("latin-1")
-    return site.rendered_now(name)[name].status == answer.status
+def _none_led(context: Context, paths: Iterable[bytes]) -> Iterator[Finding]:
+    """Expect a 4xx for each path, or a redirect to a 4xx that the project itself makes."""
+    answers = {path.decode("latin-1"): context.get(path) for path in paths}
+    own = as_in_project(context.site, {path: answer.status for path, answer in answers.items() if answer.redirects})
+    for path, answer in answers.items():
+        yield from _refused(context, answer, may_lead=path in own)
 
 
 @check("odd-paths")
@@ -176,9 +176,7 @@ def odd_paths(context: Context) -> Iterator[Finding]:
 @check("broken-escapes")
 def broken_escapes(context: Context) -> Iterator[Finding]:
     """A percent sign that encodes nothing gets a 4xx, never another page."""
-    for path in (located(context, path) for path in BROKEN_ESCAPES):
-        answer = context.get(path)
-        yield from _refused(context, answer, may_lead=_is_redirect_of_project(context.site, path, answer))
+    yield from _none_led(context, [located(context, path) for path in BROKEN_ESCAPES])
 
 
 def located(context: Context, path: str | bytes) -> bytes:

@@ -14,7 +14,7 @@ from bench.verify.checks.bodies import next_answer, next_request
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import VOLATILE, caches_pages, require_probes, until_hit
+from bench.verify.hits import VOLATILE, caches_pages, obstacle_here, require_probes, until_hit
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Answer, Connection
@@ -104,7 +104,9 @@ def hit(context: Context) -> Iterator[Finding]:
 def kept_headers(context: Context) -> Iterator[Finding]:
     """A cached page has the content type and the security headers of a newly rendered one."""
     for path in context.site.main_paths if context.layers else []:
-        stored = until_hit(context, path) or context.get(path)
+        stored = context.get(path)
+        if caches_pages(context) and not obstacle_here(context, stored):
+            stored = until_hit(context, path) or stored
         yield from different_headers(context, path, stored, PAGE_HEADERS)
 
 
