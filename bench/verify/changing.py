@@ -1,4 +1,4 @@
-"""Pages that changed since their first rendering: by themselves, or because their rows were changed."""
+"""Pages that changed since their first rendering: by themselves, or with their rows."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _rendered_as(context: Context, answer: Answer) -> str | None:
 
 
 def _own_headers(context: Context, answer: Answer) -> list[str]:
-    """Headers that only some pages have, so a server that stores bodies cannot send them."""
+    """Headers of some pages only, so a server of stored bodies cannot send them."""
     usual = context.get(new_path())
     of_all = page_headers(context.running.case.project) if context.running else {}
     everywhere = {name.lower(): value for name, value in of_all.items()}

@@ -212,7 +212,7 @@ def login_limit(context: Context) -> Iterator[Finding]:
 
 @check("login-spellings", stage=AFTER, thorough=True, excuse={**NO_LIMIT, "capitals": ""})
 def login_spellings(context: Context) -> Iterator[Finding]:
-    """An account that is refused after wrong passwords is refused however its name is spelt: with spaces around it, in
+    """An account refused after wrong passwords is refused however its name is spelt: with spaces around it, in
     capitals, with wide letters."""
     context.site.require_writes()
     path, name = _login_pages(context)[0], f"nobody-{secrets.token_hex(8)}"

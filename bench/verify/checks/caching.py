@@ -220,7 +220,7 @@ def partial_requests(context: Context) -> Iterator[Finding]:
 
 @check("read-cookies", hits.require_probes, leak=True)
 def read_cookies(context: Context) -> Iterator[Finding]:
-    """A page that reads a visitor's cookie or header, such as a theme, is for this visitor only."""
+    """A page that reads a visitor's cookie or header (a theme) is for this visitor only."""
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
         of_cookie, of_header = (
             hits.path_with_response(shows=["cookie theme"]),

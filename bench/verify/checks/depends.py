@@ -66,7 +66,7 @@ def depends_token(context: Context) -> Iterator[Finding]:
 
 @check("depends-cookies", hits.require_probes, group="caching", leak=True)
 def depends_cookies(context: Context) -> Iterator[Finding]:
-    """A page that depends on a cookie, such as a theme, country or campaign, is served to clients with this cookie
+    """A page that depends on a cookie (a theme, country or campaign) is served to clients with this cookie
     only."""
     yield from _apart(context, by_cookies, ["cookie theme", "cookie utm_campaign"])
 

@@ -160,5 +160,5 @@ def named_public(context: Context) -> Iterator[Finding]:
 
 
 def _path_aside() -> str:
-    """A new path of a probe page that begins like those of the other probe pages, and is not below their folder."""
+    """A new path of a probe page, begun like the other probe pages and not below their folder."""
     return f"/__probe__aside/{secrets.token_hex(8)}/"
