@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode
 import inspect_kit
 from error_words import in_a_line, in_words, where
 from inspect_kit import loaded
-from inspect_pages import HERE, page, usable_databases
+from inspect_pages import HERE, LOCAL, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import plain, services, uses_cache
 from inspect_start import ANCHORS, PLAIN, Search, start_page
@@ -256,6 +256,7 @@ def from_settings(settings):
         "python": platform.python_version(),
         "debug": bool(settings.DEBUG),
         "allowed_hosts": [str(name) for name in settings.ALLOWED_HOSTS if name],
+        "local_hosts": LOCAL,
         "static_url": settings.STATIC_URL,
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
         "media_root": media_root(settings),

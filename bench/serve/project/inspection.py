@@ -146,6 +146,7 @@ class Facts(msgspec.Struct, frozen=True):
     sqlite_modes     alias -> the beginning of its transactions and its journal, `("DEFERRED", "DELETE")`
     pools            alias -> connections of the driver's pool in a process; 0 without one
     remote_storages  aliases of storages that are no files of this machine
+    local_hosts      names of this machine, and `*`, in ALLOWED_HOSTS
     sites            the number of sites that share the database; None if unknown
     lint             file and problem of each migration that django-migration-linter warns of
     silent           unresponsive caches, storages and databases other than the default, by their setting: why
@@ -229,6 +230,12 @@ class Facts(msgspec.Struct, frozen=True):
     missing_static: dict[str, str] = {}
     dangling_references: dict[str, str] = {}
     static_strict: bool = False
+    local_hosts: tuple[str, ...] = ()
+
+    @property
+    def public_hosts(self) -> tuple[str, ...]:
+        """The names of ALLOWED_HOSTS that are no names of this machine."""
+        return tuple(name for name in self.allowed_hosts if name not in self.local_hosts)
 
     @property
     def lines(self) -> dict[str, str]:

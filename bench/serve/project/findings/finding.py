@@ -23,8 +23,6 @@ from bench.serve.project.sqlite_snapshot import has_content
 
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS_DOCS = f"{DOCS}/ref/settings/#"
-# Hosts of this machine, and all of them.
-LOCAL = {"localhost", ".localhost", "127.0.0.1", "0.0.0.0", "[::1]", "::1", "*"}
 Severity = Literal["error", "warning"]
 # An error keeps the project from being served or measured; a warning costs its visitors, figures or operators.
 ERROR: Severity = "error"

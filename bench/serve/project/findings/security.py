@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from bench.serve.project.findings.finding import (
     DOCS,
-    LOCAL,
     RENDER,
     SETTINGS_DOCS,
     WARNING,
@@ -210,11 +209,13 @@ def forwarded_host(examination: Examination) -> Iterator[Occurrence]:
 @finding("plain-origins", WARNING, "name origins that begin with https://", setting="CSRF_TRUSTED_ORIGINS")
 def plain_origins(examination: Examination) -> Iterator[Occurrence]:
     """Forms are accepted from pages over plain HTTP."""
-    origins = examination.facts.settings.get("CSRF_TRUSTED_ORIGINS") or ()
-    plain = [origin for origin in origins if origin.startswith("http://") and urlsplit(origin).hostname not in LOCAL]
-    if plain:
+    facts = examination.facts
+    origins = facts.settings.get("CSRF_TRUSTED_ORIGINS") or ()
+    plain = [origin for origin in origins if origin.startswith("http://")]
+    public = [origin for origin in plain if urlsplit(origin).hostname not in facts.local_hosts]
+    if public:
         yield Occurrence(
-            f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(plain)}"
+            f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(public)}"
         )
 
 

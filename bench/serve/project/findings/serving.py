@@ -15,7 +15,6 @@ from bench.serve.project.findings.code import production_settings, python_files
 from bench.serve.project.findings.finding import (
     DOCS,
     ERROR,
-    LOCAL,
     RENDER,
     SETTINGS_DOCS,
     WARNING,
@@ -114,7 +113,7 @@ def stale_unknown(examination: Examination) -> Iterator[Occurrence]:
 def host_refused(examination: Examination) -> Iterator[Occurrence]:
     """ALLOWED_HOSTS refuses requests to this machine."""
     facts = examination.facts
-    if examination.own_settings and not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
+    if examination.own_settings and not facts.debug and facts.public_hosts == facts.allowed_hosts:
         named = ", ".join(facts.allowed_hosts) or "empty"
         yield Occurrence(f"ALLOWED_HOSTS is {named}: requests to 127.0.0.1 are refused")
 
@@ -289,11 +288,11 @@ def site_by_host(examination: Examination) -> Iterator[Occurrence]:
 @finding("other-names", WARNING, "", setting="ALLOWED_HOSTS")
 def other_names(examination: Examination) -> Iterator[Occurrence]:
     """The site has several host names, and a render for production serves one."""
-    own = [name for name in examination.facts.allowed_hosts if name not in LOCAL]
-    if len(own) > 1:
+    names = examination.facts.public_hosts
+    if len(names) > 1:
         yield Occurrence(
-            f"a render for production serves one of its {len(own)} names, {own[0]}, and refuses the others with 400",
-            remedy=f'name all that are served: render --set server_names="{" ".join(own)}"',
+            f"a render for production serves only {names[0]} of its {len(names)} names and refuses the others with 400",
+            remedy=f'name all that are served: render --set server_names="{" ".join(names)}"',
         )
 
 

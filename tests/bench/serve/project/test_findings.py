@@ -14,6 +14,7 @@ from bench.serve.project.findings.finding import ERROR, WARNING
 from bench.serve.project.findings.security import CSRF, GZIP, SECURITY, UPDATE_CACHE
 from bench.serve.project.health import CORRECT, LET_IN
 from bench.serve.project.inspection import DeploymentCheck, Facts, InspectedPage, Statement
+from benchapp.caching.local_hosts import LOCAL
 
 HEALTH = InspectedPage("/up/", 200, None, None, None, (), False, False, 0)
 HTML = {"Content-Type": "text/html; charset=utf-8"}
@@ -24,6 +25,7 @@ GOOD = Facts(
     django="5.2.19",
     debug=False,
     allowed_hosts=("example.org", "127.0.0.1"),
+    local_hosts=(*LOCAL, "*"),
     static_url="/static/",
     static_root="/srv/static",
     static_hashed=True,

@@ -72,6 +72,7 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     # No setting names the second: `startproject` writes it beside the first.
     assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
     assert not facts.debug and not facts.allowed_hosts
+    assert "127.0.0.1" in facts.local_hosts and facts.public_hosts == ()
     assert facts.migrations_left
     assert "/visits/" in facts.urls
     assert tree(folder) == before, "a file of the project changed"
