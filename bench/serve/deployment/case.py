@@ -121,6 +121,11 @@ class Case:
         return compatibility.chain(self.stack, self.layers, self._names["listener"])
 
     @property
+    def web_server_has_static_files(self) -> bool:
+        """True if a web server of the stack, and not the application, serves the static files."""
+        return self.env.get("BENCHAPP_WHITENOISE") == "0"
+
+    @property
     def caches(self) -> str:
         """The kind of content in the layers' caches: `pages`, `parts` of pages, or `nothing`."""
         found = {layer.caches for layer in self.layers}

@@ -34,7 +34,6 @@ GIT_TIMEOUT_S = 10
 REQUIREMENTS = "requirements-servers.txt"
 # Packages of the settings laid over a project; the second if no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
-SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
 OPTION = "CACHING_"
 # Django's command that removes ended sessions from the database.
 SESSIONS = "clearsessions"
@@ -255,7 +254,7 @@ def listing(folder: Path) -> str:
 def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
     of_services = chain.from_iterable(service.requirements for service in case.services)
-    imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
+    imported = IMPORTED[:1] if case.web_server_has_static_files else IMPORTED
     return list(dict.fromkeys((*lock_file.of_servers(case.servers), *imported, *of_services)))
 
 

@@ -226,7 +226,8 @@ def _has_web_server(context: Context) -> bool:
     """True if a web server of the deployment is between clients and the application server, or is both."""
     if context.running is None:
         return False
-    return len(context.running.case.servers) > 1 or context.running.env.get("BENCHAPP_WHITENOISE") == "0"
+    case = context.running.case
+    return len(case.servers) > 1 or case.web_server_has_static_files
 
 
 @check("underscores", require_stranger, excuse=SEEN)
