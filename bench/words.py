@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -122,6 +122,16 @@ def one_line(text: object) -> str:
 def command_line(*words: object) -> str:
     """A command of this program that a shell takes as it is printed."""
     return shlex.join([*PROGRAM.split(), *map(str, words)])
+
+
+def option_words(options: Mapping[str, str | Sequence[str] | None]) -> list[str]:
+    """The words of options with a value, on a command line; an option with several values is repeated."""
+    words: list[str] = []
+    for option, given in options.items():
+        values = [given] if isinstance(given, str) else given
+        for value in values or ():
+            words += [option, value]
+    return words
 
 
 def case_name(stack: str, layer: str, none: str = "none") -> str:

@@ -31,7 +31,7 @@ from bench.serve.project import description, pythons
 from bench.serve.project.opened import UnderTest, is_kits, open_project
 from bench.verify.outcome import GROUPS as CHECK_GROUPS
 from bench.verify.suite import all_checks
-from bench.words import joined
+from bench.words import joined, option_words
 
 Completer = Callable[[argparse.Namespace], Iterable[str]]
 
@@ -572,15 +572,15 @@ def one_python(args: argparse.Namespace) -> tuple[str, ...]:
 
 def served_words(args: argparse.Namespace) -> list[str]:
     """The given options of a deployment, except layers, Pythons and sizes, which results name themselves."""
-    once = {"--project": args.project, "--config": args.config, "--database": args.database}
-    words: list[str] = []
-    for option, value in once.items():
-        words += [option, str(value)] if value is not None else []
-    for value in args.env:
-        words += ["--env", value]
-    for value in args.set:
-        words += ["--set", value]
-    return words
+    return option_words(
+        {
+            "--project": args.project and str(args.project),
+            "--config": args.config and str(args.config),
+            "--database": args.database,
+            "--env": args.env,
+            "--set": args.set,
+        }
+    )
 
 
 def print_names(found: list[dict[str, str]], as_json: bool) -> int:

@@ -17,6 +17,7 @@ from bench.means import means
 from bench.measure.stats.capacity import Limit, parse_limit
 from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
+from bench.words import option_words
 
 # No earlier one is read: its guards and figures have other names and meanings.
 FORMAT = 5
@@ -167,21 +168,14 @@ class Plan:
 
 def project_words(plan: Plan) -> list[str]:
     """The words that name the project of a run on a command line; none for the kit's own."""
-    words: list[str] = []
-    for option, value in (("--project", plan.project), ("--config", plan.describe)):
-        words += [option, value] if value else []
-    return words
+    return option_words({"--project": plan.project or None, "--config": plan.describe or None})
 
 
 def served_words(plan: Plan) -> list[str]:
     """The words that serve the project of a run again, after a stack and its layers; the URL of a database is not
     recorded."""
-    words = [*project_words(plan), "--database", "URL" if plan.database_given else plan.database]
-    for value in plan.env:
-        words += ["--env", value]
-    for value in plan.changes:
-        words += ["--set", value]
-    return words
+    database = "URL" if plan.database_given else plan.database
+    return [*project_words(plan), *option_words({"--database": database, "--env": plan.env, "--set": plan.changes})]
 
 
 @dataclass(frozen=True)
