@@ -15,7 +15,7 @@ from bench.serve.machine.http import BadAnswer, ConnectionClosed
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.rows import PAUSE_S, ExpectedPage, PendingPage, Row, Writer, words
+from bench.verify.rows import PAUSE_S, PageAfterWrite, PendingPage, Row, Writer, words
 from bench.verify.wire import Answer, Connection
 
 MAX_MISMATCHES = 3
@@ -164,7 +164,7 @@ class Slow:
 
 def race(
     context: Context, writer: Writer, row: Row, what: str, others: int = 0
-) -> tuple[ExpectedPage, list[Answer]] | None:
+) -> tuple[PageAfterWrite, list[Answer]] | None:
     """Write while a rendering has read the row already; None if no write was in time.
 
     Returns the page expected now, and the responses to `others` clients who sent requests between the write and the end
@@ -176,10 +176,10 @@ def race(
             in_time = slow.under_way
             late = [slow.ask_again() for _ in range(others)]
         if in_time:
-            right = ExpectedPage(slow.path, words(row.title), words(old.title))
+            right = PageAfterWrite(slow.path, words(row.title), words(old.title))
             return right, [asked.result() for asked in late if not asked.exception()]
     return None
 
 
-def after_race(right: ExpectedPage, bound_s: float) -> PendingPage:
+def after_race(right: PageAfterWrite, bound_s: float) -> PendingPage:
     return PendingPage(right, time.monotonic(), bound_s, "a write during a slow rendering")

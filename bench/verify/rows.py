@@ -143,8 +143,8 @@ def _json(answer: Answer) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ExpectedPage:
-    """Expectations of an anonymous visitor at `path`."""
+class PageAfterWrite:
+    """Expectations of an anonymous visitor at `path`, after a write."""
 
     path: str
     wanted: tuple[str, ...] = ()
@@ -163,22 +163,22 @@ class ExpectedPage:
         return wrong_of(answer, (status(self.status), has(*self.wanted), gone))
 
 
-def expected_pages(context: Context, row: Row, old: Row | None) -> list[ExpectedPage]:
+def expected_pages(context: Context, row: Row, old: Row | None) -> list[PageAfterWrite]:
     """The expected pages about a row; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
     renamed = row.name if old and old.name != row.name else None
     there = 200 if row.name else 404
     rights = [
-        ExpectedPage(site.url("home"), words(row.totals, row.title, renamed), gone),
-        ExpectedPage(site.url("posts"), words(row.title, row.name if row.title else None), gone),
-        ExpectedPage(site.url("comments", "posts"), words(row.title, row.comment), gone),
-        ExpectedPage(site.url("authors"), words(row.name), gone),
-        ExpectedPage(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
+        PageAfterWrite(site.url("home"), words(row.totals, row.title, renamed), gone),
+        PageAfterWrite(site.url("posts"), words(row.title, row.name if row.title else None), gone),
+        PageAfterWrite(site.url("comments", "posts"), words(row.title, row.comment), gone),
+        PageAfterWrite(site.url("authors"), words(row.name), gone),
+        PageAfterWrite(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
     ]
     if post := row.post_page or (old and old.post_page):
         says = words(row.title, row.comment, row.name, row.comments) if row.title else ()
-        rights.append(ExpectedPage(post, says, gone, 200 if row.title else 404))
+        rights.append(PageAfterWrite(post, says, gone, 200 if row.title else 404))
     return rights
 
 
@@ -202,7 +202,7 @@ class PendingPage:
     done_s  seconds from the write to the first right page; None before
     """
 
-    right: ExpectedPage
+    right: PageAfterWrite
     written: float
     bound_s: float
     what: str
@@ -227,7 +227,7 @@ class PendingPage:
         return self.done_s is not None or (late and self.stale is not None)
 
 
-def warm(context: Context, rights: Iterable[ExpectedPage]) -> None:
+def warm(context: Context, rights: Iterable[PageAfterWrite]) -> None:
     """Request the pages to get them cached."""
     for right in rights:
         context.get(right.path)
@@ -265,7 +265,7 @@ def wrong_pages(waited: Iterable[PendingPage]) -> Iterator[Finding]:
             yield item.right.wrong(item.stale, f"{item.bound_s:g} s after {item.what}")
 
 
-def soon_right(context: Context, row: Row, old: Row, what: str, *more: ExpectedPage) -> Iterator[Finding]:
+def soon_right(context: Context, row: Row, old: Row, what: str, *more: PageAfterWrite) -> Iterator[Finding]:
     """Expect every page, and `more` pages, to show a write soon."""
     waited = waiting(context, row, old, INVALIDATED_S, what)
     waited += [PendingPage(right, time.monotonic(), INVALIDATED_S, what) for right in more]

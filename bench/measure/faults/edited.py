@@ -14,7 +14,7 @@ from bench.serve.machine.http import BadAnswer
 from bench.verify import rows
 from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.hits import caches_pages, without_invalidation
-from bench.verify.rows import ExpectedPage, Row, Writer
+from bench.verify.rows import PageAfterWrite, Row, Writer
 
 # So many requests in a row must be hits, because each worker has its own connection to the caching service.
 HITS = 8
@@ -46,7 +46,7 @@ class EditedRow:
     def shown(self, when: str) -> None:
         """Note every page without the last edit, after a short wait; without invalidation, pages may be stale."""
         if self.row != self.old and not without_invalidation(self.scene.context):
-            own = ExpectedPage(self.row.probe_page, (self.row.title or "",), (self.old.title or "",))
+            own = PageAfterWrite(self.row.probe_page, (self.row.title or "",), (self.old.title or "",))
             self.scene.note(rows.soon_right(self.scene.context, self.row, self.old, when, own))
 
     def edit(self, when: str) -> None:
@@ -54,8 +54,8 @@ class EditedRow:
         self.write()
         self.shown(when)
 
-    def _pages(self) -> list[ExpectedPage]:
-        return [*rows.expected_pages(self.scene.context, self.row, None), ExpectedPage(self.row.probe_page)]
+    def _pages(self) -> list[PageAfterWrite]:
+        return [*rows.expected_pages(self.scene.context, self.row, None), PageAfterWrite(self.row.probe_page)]
 
 
 @contextmanager

@@ -122,7 +122,7 @@ class Journal:
         self.folder.write(self.environment)
 
 
-class Deployed(Protocol[TakenItem, GivenRecord]):
+class LiveDeployment(Protocol[TakenItem, GivenRecord]):
     """A deployment that is up."""
 
     def make(self, item: TakenItem, attempt: int) -> GivenRecord:
@@ -143,7 +143,7 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
     @abstractmethod
     def up(
         self, deployment: Deployment, directory: Path, interrupts: Interrupts
-    ) -> AbstractContextManager[Deployed[ItemT, RecordT]]:
+    ) -> AbstractContextManager[LiveDeployment[ItemT, RecordT]]:
         """The deployment, up and verified as long as the context lasts, its files in `directory`.
 
         Signals wait during the shutdown. Raises BenchError if the deployment does not come up, or must not be measured.
@@ -232,7 +232,9 @@ class Session(Generic[ItemT, RecordT]):
         item = self.replay.item
         return item if item and item.deployment is deployment else None
 
-    def _make(self, site: Deployed[ItemT, RecordT], item: ItemT, interrupts: Interrupts, keep_going: bool) -> None:
+    def _make(
+        self, site: LiveDeployment[ItemT, RecordT], item: ItemT, interrupts: Interrupts, keep_going: bool
+    ) -> None:
         self.progress.begin(item)
         attempts = self._attempts[item.key]
         self.journal.folder.set_aside(item.key, attempts)

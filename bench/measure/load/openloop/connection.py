@@ -20,8 +20,8 @@ class AnswerError(Exception):
     """The bytes received are not an HTTP response."""
 
 
-class Response:
-    """Status and body size of one response.
+class ResponseReader:
+    """Reader of one response: its status and the size of its body.
 
     status  of the response, 0 before its head
     size    bytes of the body so far, as sent: without the frames of chunks
@@ -161,7 +161,7 @@ class LoadConnection:
         self.again = 0
         self.page = 0
         self.unsent = b""
-        self.answer = Response()
+        self.answer = ResponseReader()
         self.sock: socket.socket
 
     def connect(self, address: tuple[str, int]) -> None:
@@ -182,7 +182,7 @@ class LoadConnection:
         self.busy, self.since, self.page, self.again = True, since, page, again
         self.left = time.monotonic()
         self.unsent = request
-        self.answer = Response(self._wanted)
+        self.answer = ResponseReader(self._wanted)
 
     def connected(self) -> None:
         """Continue to connect: the socket is readable or writable.

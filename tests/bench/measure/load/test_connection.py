@@ -10,12 +10,12 @@ import time
 import pytest
 
 from bench.measure.load import LoadJob
-from bench.measure.load.openloop.connection import AnswerError, Response
+from bench.measure.load.openloop.connection import AnswerError, ResponseReader
 from bench.measure.load.openloop.loop import ClosedLoop
 
 
 def read(*pieces):
-    answer = Response()
+    answer = ResponseReader()
     return answer, [answer.feed(piece) for piece in pieces]
 
 
