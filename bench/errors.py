@@ -44,7 +44,9 @@ def hint(name: str, known: Iterable[str], there_are: str = "there are:", lister:
     near = difflib.get_close_matches(name, known, 1)
     if near:
         return f"did you mean {near[0]}?"
-    return f"`{lister}` prints all" if lister else f"{there_are} {', '.join(known)}"
+    if lister:
+        return f"`{lister}` prints all"
+    return f"{there_are} {', '.join(known)}"
 
 
 DISK_FULL = os.strerror(errno.ENOSPC)

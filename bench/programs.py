@@ -39,7 +39,9 @@ def requirements() -> dict[str, tuple[str, ...]]:
 def package(requirement: str) -> str:
     """The name of the package at the beginning of a requirement."""
     found = PACKAGE.match(requirement)
-    return found[0] if found else ""
+    if not found:
+        return ""
+    return found[0]
 
 
 @functools.cache
@@ -115,7 +117,9 @@ def version(argv: tuple[str, ...]) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r"\d+(?:\.\d+)+", done.stdout + done.stderr)
-    return match[0] if match else None
+    if not match:
+        return None
+    return match[0]
 
 
 def distribution_version(name: str) -> str | None:

@@ -52,9 +52,13 @@ def duration(seconds: float) -> str:
         return f"{seconds} s"
     minutes, rest = divmod(seconds, 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+        if rest:
+            return f"{minutes} min {rest} s"
+        return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    if minutes:
+        return f"{hours} h {minutes} min"
+    return f"{hours} h"
 
 
 def estimate(seconds: float) -> str:
@@ -62,7 +66,9 @@ def estimate(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def number(value: float | None) -> str:
@@ -86,7 +92,9 @@ def compact(value: float) -> str:
 
 def interval_text(low: float, high: float | None) -> str:
     """The ends of an interval: `1.9 to 2.4`, or `1.9 or more`."""
-    return f"{number(low)} or more" if high is None or math.isinf(high) else f"{number(low)} to {number(high)}"
+    if high is None or math.isinf(high):
+        return f"{number(low)} or more"
+    return f"{number(low)} to {number(high)}"
 
 
 def interval(low: float, high: float | None) -> str:
@@ -96,7 +104,9 @@ def interval(low: float, high: float | None) -> str:
 
 def size(count: float) -> str:
     """The memory of a machine in MiB or GiB."""
-    return f"{number(count / MIB / 1024)} GiB" if count >= 1024 * MIB else f"{number(count / MIB)} MiB"
+    if count >= 1024 * MIB:
+        return f"{number(count / MIB / 1024)} GiB"
+    return f"{number(count / MIB)} MiB"
 
 
 def timestamp_text(text: str) -> str:
@@ -136,4 +146,6 @@ def option_words(options: Mapping[str, str | Sequence[str] | None]) -> list[str]
 
 def case_name(stack: str, layer: str, none: str = "none") -> str:
     """A stack with its layer: `stack with layer`; without a layer only the stack."""
-    return one_line(stack) if layer == none else f"{one_line(stack)} with {one_line(layer)}"
+    if layer == none:
+        return one_line(stack)
+    return f"{one_line(stack)} with {one_line(layer)}"

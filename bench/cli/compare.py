@@ -40,4 +40,6 @@ def main(args: argparse.Namespace) -> int:
     else:
         printer = Printer()
         printer.say("\n".join(render(comparison, args.dir_a, args.dir_b, printer.width)))
-    return 1 if any(item.of_b in args.fail_if for item in comparison.cases) else 0
+    if any(item.of_b in args.fail_if for item in comparison.cases):
+        return 1
+    return 0

@@ -93,7 +93,9 @@ def main(args: argparse.Namespace) -> int:
         height = sys.maxsize if args.all else shutil.get_terminal_size(SCREEN).lines
         for line in as_text(project, facts, found, height):
             say(line)
-    return 1 if any(item.severity == ERROR for item in found) else 0
+    if any(item.severity == ERROR for item in found):
+        return 1
+    return 0
 
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
@@ -151,7 +153,9 @@ def _block(item: Finding, whole: bool) -> list[str]:
     """The lines of one finding."""
     at = f" ({item.where})" if item.where and item.where not in item.what else ""
     lines = [*_filled(f"{item.id}: {item.what}{at}", INDENT), *_filled(f"-> {item.remedy}", DEEPER)]
-    return [*lines, f"{DEEPER}{item.link}"] if whole else lines
+    if whole:
+        return [*lines, f"{DEEPER}{item.link}"]
+    return lines
 
 
 def _in_groups(found: Sequence[Finding], whole: bool) -> list[str]:

@@ -207,7 +207,9 @@ def _version(server: dict[str, Any]) -> str:
         return "(not installed)"
     missing = [name for name, path in server["modules"].items() if path is None]
     version = server["version"] or "(version unknown)"
-    return f"{version} (without its module {', '.join(missing)})" if missing else version
+    if missing:
+        return f"{version} (without its module {', '.join(missing)})"
+    return version
 
 
 def _release(release: dict[str, Any]) -> str:
@@ -217,7 +219,9 @@ def _release(release: dict[str, Any]) -> str:
 
 def _state(service: dict[str, Any]) -> str:
     missing = ", ".join(service["missing"])
-    return f"not installed: {missing}" if missing else service["version"] or "installed"
+    if missing:
+        return f"not installed: {missing}"
+    return service["version"] or "installed"
 
 
 def _matrix(listing: dict[str, Any], width: int) -> list[str]:

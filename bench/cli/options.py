@@ -543,7 +543,9 @@ def project_folder(args: argparse.Namespace) -> Path | None:
     given: Path | None = args.project
     if given or getattr(args, "resume", None):
         return given
-    return Path.cwd() if Path("manage.py").is_file() else None
+    if not Path("manage.py").is_file():
+        return None
+    return Path.cwd()
 
 
 def check_writes(args: argparse.Namespace) -> None:

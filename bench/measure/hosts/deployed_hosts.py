@@ -68,7 +68,9 @@ class DeployedHosts:
 
     @property
     def _headers(self) -> dict[str, str]:
-        return FORWARDED if self.deployed.behind else {}
+        if not self.deployed.behind:
+            return {}
+        return FORWARDED
 
     @cached_property
     def _target(self) -> http.Target:

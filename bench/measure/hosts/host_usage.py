@@ -42,7 +42,9 @@ def text(path: Path) -> str:
 def number(path: Path, name: str = "") -> int | None:
     """The number in a file of a control group, on the line that begins with `name`; None without one."""
     found = re.search(rf"^{name} *(\d+)$", text(path), re.MULTILINE)
-    return int(found[1]) if found else None
+    if not found:
+        return None
+    return int(found[1])
 
 
 def cpu_us() -> int | None:
@@ -58,13 +60,17 @@ def memory_bytes() -> int | None:
 def _memory_of(group: Path) -> int | None:
     current = number(group / "memory.current")
     inactive = number(group / "memory.stat", "inactive_file")
-    return current if current is None or inactive is None else max(0, current - inactive)
+    if current is None or inactive is None:
+        return current
+    return max(0, current - inactive)
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
     """The sum of the known numbers; None if all are unknown."""
     known = [item for item in numbers if item is not None]
-    return sum(known) if known else None
+    if not known:
+        return None
+    return sum(known)
 
 
 def _larger(one: int | None, other: int | None) -> int | None:
@@ -84,7 +90,9 @@ def cores(of_inventory: float | None) -> float | None:
     """Usable processor cores: of the inventory or the host, or as limited for the kit's units."""
     most = of_inventory or os.cpu_count()
     quota, _, period = text(UNITS / "cpu.max").partition(" ")
-    return min(most, int(quota) / int(period)) if most and quota.isdigit() else most
+    if most and quota.isdigit():
+        return min(most, int(quota) / int(period))
+    return most
 
 
 class Traffic(NamedTuple):
@@ -113,7 +121,9 @@ class Link:
             return None
         # -1 means that the kernel does not know the speed.
         speed = number(Path("/sys/class/net") / self.name / "speed")
-        return speed * 1e6 if speed else None
+        if not speed:
+            return None
+        return speed * 1e6
 
     def traffic(self) -> Traffic:
         """The traffic so far."""
@@ -132,7 +142,9 @@ def _interface(address: str) -> str:
         printed = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     except OSError:
         return ""
-    return printed.decode().split()[1].split("@")[0] if printed else ""
+    if not printed:
+        return ""
+    return printed.decode().split()[1].split("@")[0]
 
 
 class PostgresConnections:

@@ -125,4 +125,6 @@ def _unknown(costs: Mapping[str, HostCosts]) -> str:
     unrated = [name for name, used in costs.items() if name not in unseen and not used.link_bits_per_second]
     reasons = [f"what a link carried is not known: {', '.join(unseen) or 'no host'}"] if unseen or not costs else []
     reasons += [f"the rate of a link is not known: {', '.join(unrated)}"] if unrated else []
-    return f"{NOT_MEASURED}: {'; '.join(reasons)}" if reasons else ""
+    if not reasons:
+        return ""
+    return f"{NOT_MEASURED}: {'; '.join(reasons)}"

@@ -59,4 +59,6 @@ def _problem(lengths: int, received: float | None) -> str | None:
     # A connection that closes without a response is a complete request to ab.
     if not received:
         return "only empty responses"
-    return f"{lengths} responses of another length than the first" if lengths else None
+    if not lengths:
+        return None
+    return f"{lengths} responses of another length than the first"

@@ -112,7 +112,9 @@ class Tool(ABC):
 def number(pattern: str, text: str) -> float | None:
     """The number in the pattern's group, from a line of the text, or None."""
     match = re.search(pattern, text, re.MULTILINE)
-    return float(match[1]) if match else None
+    if not match:
+        return None
+    return float(match[1])
 
 
 def last_object(stdout: str) -> dict[str, Any]:

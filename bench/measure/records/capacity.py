@@ -22,7 +22,9 @@ HOUR_S = 3600
 def latency_ms(trial: Trial, limit: Limit) -> float | None:
     """The limit's percentile of a trial in milliseconds, however few requests lie beyond; None without responses."""
     merged = histogram.merged([trial.histogram])
-    return float(merged.get_value_at_percentile(limit.percent) / 1000) if merged and merged.total_count else None
+    if merged and merged.total_count:
+        return float(merged.get_value_at_percentile(limit.percent) / 1000)
+    return None
 
 
 def made_load(trial: Trial) -> bool:
@@ -90,13 +92,17 @@ class Staircase:
     def high(self) -> int | None:
         """The lowest rate that failed because of the site; None if something else ended the staircase."""
         high = bracket(self.steps)[1]
-        return None if high is None or self.ended_by else high
+        if high is None or self.ended_by:
+            return None
+        return high
 
     @property
     def ended_by(self) -> str | None:
         """The reason to distrust the trial above the highest rate, in which case the capacity may be higher."""
         trial = self.trials.get(bracket(self.steps)[1] or 0)
-        return trial.reason if trial and _says_nothing(trial) else None
+        if trial and _says_nothing(trial):
+            return trial.reason
+        return None
 
     @property
     def held(self) -> Trial | None:
@@ -106,7 +112,9 @@ class Staircase:
     @property
     def achieved(self) -> float:
         """Requests/s in the held trial, which ends with its last response; 0 if no rate held."""
-        return (self.held.throughput or 0.0) if self.held else 0.0
+        if not self.held:
+            return 0.0
+        return self.held.throughput or 0.0
 
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:

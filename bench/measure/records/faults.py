@@ -110,7 +110,9 @@ class FaultOutcome:
     @property
     def failed(self) -> int | None:
         """All requests without a right response."""
-        return None if self.failed_new is None else self.failed_new + (self.failed_kept or 0)
+        if self.failed_new is None:
+            return None
+        return self.failed_new + (self.failed_kept or 0)
 
     @property
     def word(self) -> str:

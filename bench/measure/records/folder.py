@@ -181,7 +181,9 @@ def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
 def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:
     """The addresses by workload in a folder of results, empty if none were looked up yet."""
     path = directory / ADDRESSES_FILE
-    return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
+    if not path.exists():
+        return {}
+    return convert(dict[str, tuple[str, ...]], read_json(path), path)
 
 
 def _content(path: Path) -> bytes:

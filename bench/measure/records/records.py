@@ -27,7 +27,9 @@ WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 def options_of(layer: str) -> list[str]:
     """The words that name a layer on a command line; none without one."""
-    return ["--layer", layer] if layer != NO_LAYER else []
+    if layer == NO_LAYER:
+        return []
+    return ["--layer", layer]
 
 
 class ResultsError(BenchError, ValueError):
@@ -163,7 +165,9 @@ class Plan:
     @property
     def limit(self) -> Limit | None:
         """The latency limit of a capacity run, or None."""
-        return parse_limit(self.capacity) if self.capacity else None
+        if not self.capacity:
+            return None
+        return parse_limit(self.capacity)
 
 
 def project_words(plan: Plan) -> list[str]:

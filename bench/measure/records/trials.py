@@ -56,12 +56,16 @@ class TrialIdentity:
     @property
     def level(self) -> int:
         """Connections of a closed loop or requests a second of an open one: the level in the plan."""
-        return self.level_connections if self.level_connections is not None else round(self.rate_requested or 0)
+        if self.level_connections is not None:
+            return self.level_connections
+        return round(self.rate_requested or 0)
 
     @property
     def mode(self) -> str:
         """`closed` or `open`."""
-        return "closed" if self.level_connections is not None else "open"
+        if self.level_connections is not None:
+            return "closed"
+        return "open"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +238,9 @@ class Trial(TrialIdentity):
     @property
     def throughput(self) -> float | None:
         """Requests a second; None of a failed trial."""
-        return self.figures.requests_per_second if self.figures else None
+        if not self.figures:
+            return None
+        return self.figures.requests_per_second
 
     @property
     def requests(self) -> int:
@@ -261,7 +267,9 @@ class Trial(TrialIdentity):
         """Load of the busiest worker as a multiple of the workers' mean; None with fewer than two workers."""
         used = (self.costs.worker_cpu_seconds if self.costs else None) or ()
         total = sum(used)
-        return used[0] * len(used) / total if len(used) > 1 and total else None
+        if len(used) > 1 and total:
+            return used[0] * len(used) / total
+        return None
 
     def __post_init__(self) -> None:
         if (self.level_connections is None) == (self.rate_requested is None):
@@ -277,7 +285,9 @@ class Trial(TrialIdentity):
 def total(values: Mapping[str, float | None] | None) -> float | None:
     """The sum over servers and services; None if empty, or if one value is missing."""
     known = [value for value in (values or {}).values() if value is not None]
-    return sum(known) if values and len(known) == len(values) else None
+    if values and len(known) == len(values):
+        return sum(known)
+    return None
 
 
 def largest(values: Iterable[Count | None]) -> Count | None:

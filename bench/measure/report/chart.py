@@ -35,7 +35,9 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def _text(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else printable(value)
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return printable(value)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def _at(axis: Axis, value: float) -> str:
 
 
 def _tick(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:g}"
+    if value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:g}"
 
 
 def head(axis: Axis) -> Markup:

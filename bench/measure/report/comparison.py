@@ -208,7 +208,9 @@ def _conditions(run: Run) -> dict[str, object]:
 
 
 def _pairs(values: Mapping[str, object] | None) -> str | None:
-    return None if values is None else ", ".join(f"{name} {value}" for name, value in values.items())
+    if values is None:
+        return None
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
@@ -223,7 +225,9 @@ def _shown(value: object) -> str:
     if value is None:
         return "not known"
     if isinstance(value, (int, float)):
-        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        if isinstance(value, int):
+            return f"{value:,}"
+        return f"{value:g}"
     return one_line(value)
 
 
@@ -274,7 +278,9 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
 
 def ratio_interval(low: float, high: float | None) -> str:
     """The interval of a ratio in words; a low end of 0 is unknown noise."""
-    return interval_text(low, high) if low else "not known"
+    if not low:
+        return "not known"
+    return interval_text(low, high)
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:

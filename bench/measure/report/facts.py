@@ -79,7 +79,9 @@ def _load(plan: Plan) -> str:
 
 def _rounds(plan: Plan) -> str:
     budget = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
-    return f"at most {plural(plan.rounds, 'round')}{budget}" if plan.until else plural(plan.rounds, "round")
+    if plan.until:
+        return f"at most {plural(plan.rounds, 'round')}{budget}"
+    return plural(plan.rounds, "round")
 
 
 def _took(started: str, finished: str) -> str:
@@ -105,7 +107,9 @@ def more_rounds(run: Run) -> str:
 def project_options(run: Run) -> str:
     """The options for the project of a run, with a leading space; empty for the kit's own."""
     words = project_words(run.info.plan)
-    return f" {redact.command(words)}" if words else ""
+    if not words:
+        return ""
+    return f" {redact.command(words)}"
 
 
 def skips(run: Run) -> dict[str, tuple[str, ...]]:
@@ -180,4 +184,6 @@ def _few_requests(run: Run) -> Iterable[str]:
 def _sentence(text: str) -> str:
     text = redact.redacted(one_line(text))
     text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    if text.endswith((".", "!", "?")):
+        return text
+    return f"{text}."

@@ -162,16 +162,22 @@ def common_rate(every: Iterable[Measured]) -> int | None:
     for found in every:
         for rate, trials in found.levels("open").items():
             counts[rate] = counts.get(rate, 0) + bool(usable(trials))
-    return max(counts, key=lambda rate: (counts[rate], rate)) if any(counts.values()) else None
+    if not any(counts.values()):
+        return None
+    return max(counts, key=lambda rate: (counts[rate], rate))
 
 
 def median_or_none(values: Iterable[float | None]) -> float | None:
     """The median of the measured values; None without any."""
     known = [value for value in values if value is not None]
-    return float(median(known)) if known else None
+    if not known:
+        return None
+    return float(median(known))
 
 
 def cpu_per_1000(trial: Trial) -> float | None:
     """CPU seconds of a trial per 1,000 of its requests."""
     seconds = total(trial.costs.cpu_seconds if trial.costs else None)
-    return None if seconds is None or not trial.requests else seconds / trial.requests * 1000
+    if seconds is None or not trial.requests:
+        return None
+    return seconds / trial.requests * 1000

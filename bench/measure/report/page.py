@@ -92,7 +92,9 @@ def _unbroken(text: str) -> Markup:
 
 
 def _percent(value: float | None) -> str:
-    return words.NOT_MEASURED if value is None else f"{value:.0%}"
+    if value is None:
+        return words.NOT_MEASURED
+    return f"{value:.0%}"
 
 
 # ------------------------------------------------------------------------------------------- the table
@@ -107,7 +109,9 @@ def case_name(row: CaseRow | FaultCase) -> str:
 def colour(board: Ranking, row: CaseRow) -> int:
     """The number of a layer's colour; the baseline has a fixed one."""
     layers = sorted({each.layer for each in board.cases} - {NO_LAYER})
-    return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
+    if row.layer not in layers:
+        return 0
+    return 1 + layers.index(row.layer) % (chart.COLOURS - 1)
 
 
 # Column of costs or checks -> its head and its text; empty if not measured.
@@ -122,11 +126,15 @@ COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
 
 
 def _known(value: Any, text: Callable[[Any], str]) -> str:
-    return "" if value is None else text(value)
+    if value is None:
+        return ""
+    return text(value)
 
 
 def _checked(checks: Checks) -> str:
-    return f"{len(checks.failed)} FAIL" if checks.failed else f"{checks.passed:,}"
+    if checks.failed:
+        return f"{len(checks.failed)} FAIL"
+    return f"{checks.passed:,}"
 
 
 def columns(board: Ranking) -> dict[str, str]:
@@ -141,7 +149,9 @@ def cell(row: CaseRow, column: str) -> str:
 
 def lacking(board: Ranking) -> list[str]:
     """Columns without a figure for any case of the board."""
-    return [] if "deploy" in columns(board) else ["slow clients", "deploys"]
+    if "deploy" in columns(board):
+        return []
+    return ["slow clients", "deploys"]
 
 
 def ratio_words(ratio: Ratio) -> str:

@@ -147,7 +147,9 @@ def _load_words(place: RankedCase, levels: Iterable[int]) -> str:
     if place.limit:
         return place.limit.words
     shown = " or ".join(f"{level:,}" for level in sorted(levels))
-    return f"{shown} requests/s" if place.opened else f"{shown} connections"
+    if place.opened:
+        return f"{shown} requests/s"
+    return f"{shown} connections"
 
 
 # ------------------------------------------------------------------------------------------- judging
@@ -263,4 +265,6 @@ def _checks(run: Run, where: Where) -> Checks | None:
 
 def _configuration(run: Run, where: Where) -> str | None:
     folder = run.directory / "configs" / "~".join(where)
-    return f"configs/{folder.name}" if folder.is_dir() else None
+    if not folder.is_dir():
+        return None
+    return f"configs/{folder.name}"

@@ -96,7 +96,9 @@ def with_label(stack: str, label: str) -> str:
     plain, _, values = stack.partition("@")
     kept = [value for value in values.split(",") if value and not value.startswith("ref=")]
     kept += [f"ref={label}"] if label else []
-    return f"{plain}@{','.join(kept)}" if kept else plain
+    if kept:
+        return f"{plain}@{','.join(kept)}"
+    return plain
 
 
 def _case_words(key: Key) -> str:
@@ -123,7 +125,9 @@ def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> 
 
 
 def _queries(trial: Trial) -> float | None:
-    return trial.condition.queries_per_request if trial.condition else None
+    if not trial.condition:
+        return None
+    return trial.condition.queries_per_request
 
 
 def _bytes(trial: Trial) -> float | None:

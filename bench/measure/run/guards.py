@@ -105,7 +105,9 @@ def _tool(seen: Observed, bound: float) -> str | None:
         return f"the load tool used {seen.tool_cpu_share:.0%} of the CPU time it can use"
     if late := _late(seen.figures):
         return late
-    return _not("the load tool's CPU time is not known") if seen.tool_cpu_share is None else None
+    if seen.tool_cpu_share is not None:
+        return None
+    return _not("the load tool's CPU time is not known")
 
 
 def _late(figures: Figures) -> str:
@@ -144,13 +146,17 @@ def _drift(seen: Observed, bound: float) -> str | None:
     if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0):
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"
-    return f"{OWN}: {drift}" if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS else drift
+    if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS:
+        return f"{OWN}: {drift}"
+    return drift
 
 
 def _interference(seen: Observed, bound: float) -> str | None:
     if seen.other_cpu_share is None:
         return _not("the CPU time of the machine or of the stack is not known")
-    return _took(seen.other_cpu_share) if seen.other_cpu_share > bound else None
+    if seen.other_cpu_share > bound:
+        return _took(seen.other_cpu_share)
+    return None
 
 
 def _took(others: float) -> str:

@@ -368,7 +368,9 @@ def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None
     if len(instances) == 1:
         used = list(instances[0].below)
     workers = sorted(used, reverse=True)[: int(case.settings["processes"])]
-    return tuple(workers) if len(workers) > 1 else None
+    if len(workers) > 1:
+        return tuple(workers)
+    return None
 
 
 class HereLoad(Observer):

@@ -198,7 +198,9 @@ def _names_of_columns(line: str) -> list[str]:
     """The names of columns in the first line of a table, in lower case; empty if it is an entry itself."""
     names = [name.strip().lower() for name in _divided_by_commas(line)]
     has_request = any(name in (*NAMES["target"], *LINES) for name in names)
-    return names if has_request and any(name in NAMES["status"] for name in names) else []
+    if has_request and any(name in NAMES["status"] for name in names):
+        return names
+    return []
 
 
 def pattern_of(fields: str) -> re.Pattern[str]:
@@ -223,7 +225,9 @@ def _group(name: str, other: str) -> str:
     """The regular expression of a field, a named group; `other` if the field is unknown."""
     if name in FILLERS:
         return FILLERS[name]
-    return f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else other
+    if name in FIELDS:
+        return f"(?P<{name}>{FIELDS[name]})"
+    return other
 
 
 _TEXTS = [pattern_of(text) for text in TEXTS.values()]
@@ -286,7 +290,9 @@ def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
             time_s = inner.time_s if inner.time_s is not None else _first(values, "time", seconds)
             return replace(inner, time_s=time_s, program=inner.program or program)
     request = _of_values(values)
-    return replace(request, program=program) if request else None
+    if not request:
+        return None
+    return replace(request, program=program)
 
 
 def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -398,7 +404,9 @@ def _logged(time_s: float | None, method: str, target: str, host: str, status: i
 
 def _without_usual_port(host: str) -> str:
     name, _, port = host.lower().partition(":")
-    return name if port in ("", "80", "443") else host.lower()
+    if port in ("", "80", "443"):
+        return name
+    return host.lower()
 
 
 # Busy servers write many lines in a second.

@@ -73,7 +73,9 @@ def cores() -> int:
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
     """The processor's name as the kernel reports it, or None."""
     match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _read(path), re.MULTILINE)
-    return match[1].strip() if match else None
+    if not match:
+        return None
+    return match[1].strip()
 
 
 def limits() -> dict[str, str]:
@@ -143,4 +145,6 @@ def _git(folder: Path, *words: str) -> str | None:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    if done.returncode != 0:
+        return None
+    return done.stdout.strip()

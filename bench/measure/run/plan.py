@@ -183,7 +183,9 @@ def _margin(request: Request) -> float:
     """Minimum relative difference of figures; two capacities found in steps must differ by another step."""
     if request.margin is not None:
         return request.margin
-    return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else MARGIN
+    if request.capacity:
+        return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2)
+    return MARGIN
 
 
 def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:

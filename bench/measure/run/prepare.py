@@ -53,7 +53,9 @@ class Prepared:
     @property
     def made(self) -> tuple[Trial, ...]:
         """The trials of the resumed run, in order."""
-        return (*self.before.trials, *self.before.latency) if self.before else ()
+        if not self.before:
+            return ()
+        return (*self.before.trials, *self.before.latency)
 
     def outlook(self) -> Outlook:
         """The outlook of the run."""
@@ -71,7 +73,9 @@ class Prepared:
 
     @property
     def _records(self) -> list[Trial]:
-        return counting_steps(self.made) if self.info.plan.capacity else counting(self.made)
+        if self.info.plan.capacity:
+            return counting_steps(self.made)
+        return counting(self.made)
 
 
 def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepared:
@@ -200,4 +204,6 @@ def _differences(before: Environment, here: Environment) -> list[str]:
     here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
     now_here = asdict(here)
     names = [name.replace("_", " ") for name, value in asdict(before).items() if now_here[name] != value]
-    return [f"resumed after a stop; since it began these have changed: {', '.join(names)}"] if names else []
+    if not names:
+        return []
+    return [f"resumed after a stop; since it began these have changed: {', '.join(names)}"]

@@ -208,7 +208,9 @@ def case_words(case: CaseRecord | Trial) -> str:
 
 def level_words(level: int, mode: str) -> str:
     """A level in words."""
-    return f"{level:,} connections" if mode == "closed" else f"{level:,} requests/s due"
+    if mode == "closed":
+        return f"{level:,} connections"
+    return f"{level:,} requests/s due"
 
 
 def outcome(trial: Trial) -> str:
@@ -218,4 +220,6 @@ def outcome(trial: Trial) -> str:
     words = f"{trial.throughput:,.0f} requests/s"
     if trial.mode == "open" and trial.figures and trial.figures.latency_p99_ms is not None:
         words += f", p99 {trial.figures.latency_p99_ms:,.1f} ms"
-    return words if trial.status == "ok" else f"{words}, DISCARDED: {trial.reason}"
+    if trial.status == "ok":
+        return words
+    return f"{words}, DISCARDED: {trial.reason}"

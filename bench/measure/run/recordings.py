@@ -194,7 +194,9 @@ def _problem(request: LoggedRequest) -> str:
         return "requests that are no GET"
     if request.status not in GOOD:
         return "requests without status 200"
-    return "requests that look like a secret" if has_secret(request.path) else ""
+    if has_secret(request.path):
+        return "requests that look like a secret"
+    return ""
 
 
 @dataclass

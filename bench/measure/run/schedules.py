@@ -219,7 +219,9 @@ def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
         decision = Table(rates).decide(margin)
         best = [name for name in (decision.best, *decision.ties, *decision.open) if name]
         found.append(min(statistics.median(rates[name].values()) for name in best))
-    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found)))) if found else 0
+    if not found:
+        return 0
+    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found))))
 
 
 def _place(case: CaseRecord | Trial) -> Place:

@@ -230,7 +230,9 @@ class Session(Generic[ItemT, RecordT]):
     def _next_on(self, deployment: Deployment) -> ItemT | None:
         """The next item if planned for this deployment."""
         item = self.replay.item
-        return item if item and item.deployment is deployment else None
+        if item and item.deployment is deployment:
+            return item
+        return None
 
     def _make(
         self, site: LiveDeployment[ItemT, RecordT], item: ItemT, interrupts: Interrupts, keep_going: bool

@@ -118,7 +118,9 @@ class Tuner:
         size = self._first.served.size
         if size.is_limited:
             return size.limits.burstable_bytes
-        return prepared.before.environment.memory_bytes if prepared.before else machine_facts.memory_bytes()
+        if prepared.before:
+            return prepared.before.environment.memory_bytes
+        return machine_facts.memory_bytes()
 
     def schedule(self, outlook: Outlook) -> Schedule[None]:
         """The search; the outlook knows each case before its first trial."""

@@ -60,7 +60,9 @@ class Settings:
         """The server's name of the worker class."""
         if not self.classes:
             return ""
-        return self.classes[-1] if self.threads > 1 else self.classes[0]
+        if self.threads > 1:
+            return self.classes[-1]
+        return self.classes[0]
 
     @property
     def words(self) -> str:
@@ -97,13 +99,17 @@ class Candidate:
         if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
             return f"{plural(killed, 'process', 'processes')} killed for lack of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
-        return "" if self._held else [*failed, "no rate holds"][0]
+        if self._held:
+            return ""
+        return [*failed, "no rate holds"][0]
 
     @cached_property
     def memory_bytes(self) -> float | None:
         """Peak of servers and services together at the highest rate, median of the rounds."""
         used = list(filter(None, (total(trial.memory_peak_bytes) for trial in self._held)))
-        return statistics.median(used) if used else None
+        if not used:
+            return None
+        return statistics.median(used)
 
     @cached_property
     def connections(self) -> int | None:
@@ -118,7 +124,9 @@ class Candidate:
     @cached_property
     def capacity(self) -> Capacity | None:
         """The highest rate within the limit."""
-        return None if self.problem else capacity(list(self.rounds.values()))
+        if self.problem:
+            return None
+        return capacity(list(self.rounds.values()))
 
     @property
     def rate(self) -> float:
@@ -128,7 +136,9 @@ class Candidate:
     @property
     def memory(self) -> str:
         """The memory in words."""
-        return "memory not measured" if self.memory_bytes is None else f"{self.memory_bytes / 2**20:,.0f} MiB"
+        if self.memory_bytes is None:
+            return "memory not measured"
+        return f"{self.memory_bytes / 2**20:,.0f} MiB"
 
     def cells(self, verdict: str) -> tuple[str, ...]:
         """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
@@ -287,7 +297,9 @@ class SettingsSearch:
     @property
     def chosen(self) -> Candidate | None:
         """The settings to take: the simplest within the margin of the highest rate. None if none hold the limit."""
-        return self.best(self.done) if any(item.rate for item in self.done) else None
+        if not any(item.rate for item in self.done):
+            return None
+        return self.best(self.done)
 
     @property
     def tied(self) -> list[Candidate]:
@@ -322,7 +334,9 @@ class SettingsSearch:
         best = self.best(self.done)
         if item is best:
             return "take these"
-        return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
+        if item in self.tied:
+            return "no difference"
+        return f"holds {item.rate / best.rate:.2f} times as much"
 
     def _fits(self, settings: Settings) -> bool:
         """True if the settings can be tried; otherwise the reason is noted."""

@@ -51,7 +51,9 @@ class Fit(Generic[Name]):
 
     def _squared(self, rounds: Logs) -> float:
         left = self._deviations(rounds)
-        return statistics.variance(left) * (len(left) - 1) if len(left) > 1 else 0.0
+        if len(left) > 1:
+            return statistics.variance(left) * (len(left) - 1)
+        return 0.0
 
     def noisiest(self) -> Name | None:
         """The plainly noisiest case; None without one, or with too few cases to tell."""
@@ -73,7 +75,9 @@ class Fit(Generic[Name]):
     def noise_beside(self, rounds: Logs) -> Noise:
         """The noise of a case outside of the fit, by its distance to the fitted cases in each round."""
         left = self._deviations(rounds)
-        return Noise(statistics.variance(left), len(left) - 1) if len(left) > 1 else Noise(0.0, 0)
+        if len(left) > 1:
+            return Noise(statistics.variance(left), len(left) - 1)
+        return Noise(0.0, 0)
 
 
 def _effects(logs: Mapping[Name, Logs]) -> Logs:

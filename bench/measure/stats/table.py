@@ -295,4 +295,6 @@ def _chance(cases: int, look: int | None) -> float:
 
 def _exp(logarithm: float) -> float:
     """The ratio of a logarithm; infinity for values too large for a float."""
-    return math.exp(logarithm) if logarithm < MAX_LOGARITHM else math.inf
+    if logarithm < MAX_LOGARITHM:
+        return math.exp(logarithm)
+    return math.inf

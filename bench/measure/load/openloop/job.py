@@ -53,7 +53,9 @@ class LoadJob:
     @property
     def processes(self) -> int:
         """Number of the engine's processes: at most one for each connection, and a log needs a single process."""
-        return 1 if self.mark else min(self.threads, self.connections)
+        if self.mark:
+            return 1
+        return min(self.threads, self.connections)
 
     @property
     def numbers(self) -> tuple[int, ...]:
