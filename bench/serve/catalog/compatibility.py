@@ -177,7 +177,9 @@ def installed_version(item: Server | Service) -> str | None:
     if isinstance(item, Server) and item.distribution:
         return programs.distribution_version(item.distribution)
     command = version_command(item)
-    return programs.version(command) if command else None
+    if not command:
+        return None
+    return programs.version(command)
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:

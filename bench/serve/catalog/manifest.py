@@ -213,7 +213,9 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     def in_debian(self, release: int | str) -> Service:
         """The service as this release of Debian has it."""
         other = self.debian.get(str(release))
-        return structs.replace(self, **structs.asdict(other)) if other else self
+        if other:
+            return structs.replace(self, **structs.asdict(other))
+        return self
 
 
 class Release(Struct, frozen=True, forbid_unknown_fields=True):

@@ -117,7 +117,9 @@ def _problem(name: str, value: Any, usual: Any) -> str:
     if name == "processes" and value == AUTO:
         return ""
     if name in CHOICES:
-        return "" if value in CHOICES[name] else f"use {' or '.join(map(str, CHOICES[name]))}"
+        if value in CHOICES[name]:
+            return ""
+        return f"use {' or '.join(map(str, CHOICES[name]))}"
     if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
         return f"use {FORMS[name][1]}"
     if name == "trusted_proxies" and not _are_networks(str(value)):
@@ -239,7 +241,9 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
 def _host_re(host: str) -> str:
     name = re.sub(r"[.\[\]]", r"\\\g<0>", host.lstrip("*."))
     repeated = "+" if host.startswith("*.") else "*"
-    return f"{LABEL}{repeated}{name}" if host[0] in "*." else name
+    if host[0] in "*.":
+        return f"{LABEL}{repeated}{name}"
+    return name
 
 
 def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:

@@ -212,7 +212,9 @@ def with_services_for_files(case: Case) -> Case:
 def _resolved(case: Case) -> Case | CannotRun:
     """The case with its programs and services, or the reason for a missing one."""
     case, missing = _with_programs(_with_workers(case))
-    return CannotRun(missing[0]) if missing else _with_services(case)
+    if missing:
+        return CannotRun(missing[0])
+    return _with_services(case)
 
 
 def _with_programs(case: Case) -> tuple[Case, list[str]]:

@@ -60,7 +60,9 @@ class Database:
             return "database: the project's own, as it is"
         if self.made:
             return "database: a private one of the kit, filled by the commands of setup"
-        return "database: that of --database, as it is" if self.url else "database: none"
+        if self.url:
+            return "database: that of --database, as it is"
+        return "database: none"
 
     def again(self, url: str) -> Database:
         """The same for a second deployment beside the one that made the database and serves it by `url`."""
@@ -267,7 +269,9 @@ def prepare(
 def sqlite_path(project: UnderTest, url: str) -> Path | None:
     """The file of an SQLite URL, or None for another database; a relative one is in the project's folder."""
     parts = urlsplit(url)
-    return project.folder / parts.path[1:] if parts.scheme == SQLITE else None
+    if parts.scheme != SQLITE:
+        return None
+    return project.folder / parts.path[1:]
 
 
 def _fill_once(

@@ -107,7 +107,9 @@ class Running:
 
     def oom_kills(self) -> int | None:
         """The number of processes killed by the kernel at the memory limit of its size; None without one."""
-        return self.group.oom_kills() if self.group else None
+        if not self.group:
+            return None
+        return self.group.oom_kills()
 
     def answers(self) -> bool:
         """True if the site gives a healthy response now."""

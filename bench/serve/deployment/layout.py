@@ -62,7 +62,9 @@ class HostPaths:
 
     def run_of(self, server: str) -> str:
         """The directory for files that a server writes while running, except for the sockets for others."""
-        return f"{self.run}/{server}" if self.private else self.run
+        if self.private:
+            return f"{self.run}/{server}"
+        return self.run
 
     def address(self, name: str, socket: str) -> Address:
         """The address of a service or a door: for other hosts, too, or at the Unix socket of that name."""
@@ -169,7 +171,9 @@ def directories(project: UnderTest, run_dir: Path | None, name: str) -> Iterator
 def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> DeploymentError:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(logs, target)
-    return error.moved(target) if error.log and error.log.parent == logs else error
+    if error.log and error.log.parent == logs:
+        return error.moved(target)
+    return error
 
 
 def _socket_folder(run_dir: Path) -> Path:

@@ -75,7 +75,9 @@ class Program:
     def socket_file(self) -> str:
         """The socket file that a server makes itself and leaves behind when killed; some refuse to start on one."""
         made = self.server and self.address and not self.server.inherits
-        return self.address.path if made and self.address else ""
+        if made and self.address:
+            return self.address.path
+        return ""
 
 
 def programs(placed: Placed) -> list[Program]:
@@ -162,7 +164,9 @@ def server_user(server: Server, placed: Placed) -> str:
     """The user of a server: one for the application, another for web servers; one for both if a layer needs that."""
     case = placed.case
     application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
-    return placed.places.user if application else placed.places.web_user
+    if application:
+        return placed.places.user
+    return placed.places.web_user
 
 
 def _action(server: Server, action: Action, context: dict[str, Any]) -> Action:
@@ -173,7 +177,9 @@ def _action(server: Server, action: Action, context: dict[str, Any]) -> Action:
 
 def _loaded(server: Server, placed: Placed) -> int:
     """The number of processes of an instance that load the application."""
-    return 1 if server.instances else int(placed.case.settings["processes"])
+    if server.instances:
+        return 1
+    return int(placed.case.settings["processes"])
 
 
 def site_env(placed: Placed) -> dict[str, str]:
@@ -208,7 +214,9 @@ def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
         return env
     below = "" if places.here else f"{places.conf}/{PACKAGES}"
     folders = [path for path in (env.get(PATH), project.project.found.get(PATH), below) if path]
-    return {**env, PATH: ":".join(folders)} if folders else env
+    if folders:
+        return {**env, PATH: ":".join(folders)}
+    return env
 
 
 def _sidecars(placed: Placed) -> Iterator[Program]:

@@ -55,7 +55,9 @@ class TemplateEngine(jinja2.Environment):
     def join_path(self, template: str, parent: str) -> str:
         """Resolve `template` in `parent`: a template that overrides another of the same name extends the other."""
         upper, _, below = parent.partition(OVER)
-        return below if below and Path(upper).name == template else template
+        if below and Path(upper).name == template:
+            return below
+        return template
 
     def _source(self, name: str) -> tuple[str, str, Callable[[], bool]]:
         path = self.home / name.partition(OVER)[0]
@@ -70,7 +72,9 @@ ENGINE = TemplateEngine(SERVERS)
 
 def instance_name(server: str, number: int) -> str:
     """The name of an instance: the server's name, for the second instance `name-2`."""
-    return server if number == 1 else f"{server}-{number}"
+    if number == 1:
+        return server
+    return f"{server}-{number}"
 
 
 def text(template: str, context: dict[str, Any], where: str) -> str:

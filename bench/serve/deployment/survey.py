@@ -36,7 +36,9 @@ def survey(
 
     def problem(stack: str, layer: str) -> str | None:
         found = resolve(project, stack, layer, database=NO_DATABASE, changes=changes, env=env)
-        return found.reason if isinstance(found, CannotRun) else None
+        if not isinstance(found, CannotRun):
+            return None
+        return found.reason
 
     fits = {}
     of_stacks = chain.from_iterable(stack.servers for stack in known.stacks.values())

@@ -53,7 +53,9 @@ def words(server: Server, turn: int) -> tuple[str, ...]:
     """Words added to the command: for the held socket, or for a shared port by turns."""
     if isinstance(server.inherits, tuple):
         return server.inherits
-    return server.shares if isinstance(server.shares, tuple) and turn % 2 else ()
+    if isinstance(server.shares, tuple) and turn % 2:
+        return server.shares
+    return ()
 
 
 def held_socket(address: Address, backlog: int, identity: Identity) -> socket.socket:

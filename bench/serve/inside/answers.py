@@ -53,7 +53,9 @@ def _described(request: HttpRequest, said: dict[str, Any]) -> HttpResponse:
         response.headers[header] = value
     if not said.get("bare"):
         patch_vary_headers(response, ["Cookie"])
-    return WithLines(response, said["lines"]) if "lines" in said else response
+    if "lines" in said:
+        return WithLines(response, said["lines"])
+    return response
 
 
 def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:

@@ -26,7 +26,9 @@ def _token_cookie() -> str:
     """The cookie of a visitor's CSRF token; empty if no middleware sets one."""
     if not any("csrf" in name.lower() for name in settings.MIDDLEWARE):
         return ""
-    return settings.SESSION_COOKIE_NAME if settings.CSRF_USE_SESSIONS else settings.CSRF_COOKIE_NAME
+    if settings.CSRF_USE_SESSIONS:
+        return settings.SESSION_COOKIE_NAME
+    return settings.CSRF_COOKIE_NAME
 
 
 def _languages() -> list[str]:

@@ -44,11 +44,9 @@ def page(path, settings, aliases, harmless, timeout_s):
     """
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
     found = _asked(path, host, settings, aliases, harmless, timeout_s)
-    return (
-        found
-        if host == HERE or found["status"] != 200
-        else {**found, "here": _asked(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
-    )
+    if host == HERE or found["status"] != 200:
+        return found
+    return {**found, "here": _asked(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
 
 
 def _asked(path, host, settings, aliases, harmless, timeout_s):
@@ -146,7 +144,9 @@ def causes():
         return wrapper
 
     def varies(headers, name, value, **more):
-        return "vary" if name.lower() == "vary" and "cookie" in str(value).lower() else None
+        if name.lower() == "vary" and "cookie" in str(value).lower():
+            return "vary"
+        return None
 
     read = property(watched(SessionBase._session.fget, lambda session: "session"))
     with contextlib.ExitStack() as undo:

@@ -299,7 +299,9 @@ def pool_size(pool):
     """The number of connections in the pool of a process; 0 without one."""
     # https://www.psycopg.org/psycopg3/docs/api/pool.html
     options = pool if isinstance(pool, dict) else {}
-    return (options.get("max_size") or options.get("min_size") or 4) if pool else 0
+    if not pool:
+        return 0
+    return options.get("max_size") or options.get("min_size") or 4
 
 
 def postgresql(database):
@@ -328,13 +330,17 @@ def media_root(settings):
     """The absolute path of the folder of uploaded files; None without a separate folder."""
     options = getattr(settings, "STORAGES", {}).get("default", {}).get("OPTIONS", {})
     here, root = Path.cwd(), Path(options.get("location") or settings.MEDIA_ROOT or ".").absolute()
-    return None if root == here or root in here.parents else str(root)
+    if root == here or root in here.parents:
+        return None
+    return str(root)
 
 
 def media_url(settings):
     """The path of uploaded files; None if they are on another site, or have no separate folder."""
     url = settings.MEDIA_URL or ""
-    return url if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url) else None
+    if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url):
+        return url
+    return None
 
 
 def link_media(settings, folder):
@@ -458,7 +464,9 @@ def literal(pattern):
     if not hasattr(pattern, "_regex"):
         return text
     plain_text = ESCAPED.sub(r"\1", ANCHORS.sub("", text).replace("/?", "/"))
-    return text if re.search(r"[][(){}*+?|\\^$]", plain_text) else plain_text
+    if re.search(r"[][(){}*+?|\\^$]", plain_text):
+        return text
+    return plain_text
 
 
 def view_module(view):

@@ -53,7 +53,9 @@ def plain(value):
     """A setting's value for JSON: text, numbers and lists of them."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
 
 
 def channel_layers(settings):
@@ -69,7 +71,9 @@ def mail_backends(settings):
         return {f"MAILERS[{alias!r}]": str(mailer.get("BACKEND") or SMTP) for alias, mailer in mailers.items()}
     # Django 6.1 has it no more where MAILERS is set, and empty.
     backend = getattr(settings, "EMAIL_BACKEND", None)
-    return {"EMAIL_BACKEND": str(backend)} if backend else {}
+    if not backend:
+        return {}
+    return {"EMAIL_BACKEND": str(backend)}
 
 
 def mail_hosts(settings):
@@ -134,4 +138,6 @@ def _processors(engine):
 
 
 def _listed(sources):
-    return list(sources) if isinstance(sources, (list, tuple, set)) else [sources]
+    if isinstance(sources, (list, tuple, set)):
+        return list(sources)
+    return [sources]

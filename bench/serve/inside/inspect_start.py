@@ -57,7 +57,9 @@ class Search:
             if not found["location"]:
                 # It may lack rows only.
                 waits = found["status"] >= SERVER_ERROR and not self.is_settled
-                return path if is_shown(found) or waits else None
+                if is_shown(found) or waits:
+                    return path
+                return None
             url = urlsplit(found["location"])
             if url.hostname not in (None, *LOCAL) or not PLAIN.fullmatch(url.path):
                 return None

@@ -124,7 +124,9 @@ def _is_own(folder):
 
 
 def _relative(path):
-    return str(path.relative_to(Path.cwd())) if Path.cwd() in path.parents else str(path)
+    if Path.cwd() in path.parents:
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
 
 
 def dangling_references(settings):
@@ -167,5 +169,9 @@ def _target(settings, name, url):
     path = urldefrag(url)[0]
     if path.startswith("/"):
         static = settings.STATIC_URL or ""
-        return unquote(path[len(static) :]) if static and path.startswith(static) else ""
-    return unquote(posixpath.normpath(posixpath.join(posixpath.dirname(name), path))) if path else ""
+        if static and path.startswith(static):
+            return unquote(path[len(static) :])
+        return ""
+    if not path:
+        return ""
+    return unquote(posixpath.normpath(posixpath.join(posixpath.dirname(name), path)))

@@ -91,7 +91,9 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
 def account_name(request: HttpRequest) -> str:
     """The name of the logged-in account; NOBODY without one, and in a project without accounts."""
     user = getattr(request, "user", None)
-    return user.get_username() if user is not None and user.is_authenticated else NOBODY
+    if user is not None and user.is_authenticated:
+        return user.get_username()
+    return NOBODY
 
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:

@@ -37,7 +37,9 @@ def _count(cache: BaseCache) -> int:
     """The entries of a cache server; 0 for an unreachable cache."""
     if isinstance(cache, PyMemcacheCache):
         return sum(int(client.stats()[b"curr_items"]) for client in cache._cache.clients.values())
-    return cache._cache.get_client().dbsize() if isinstance(cache, RedisCache) else 0
+    if not isinstance(cache, RedisCache):
+        return 0
+    return cache._cache.get_client().dbsize()
 
 
 @never_cache

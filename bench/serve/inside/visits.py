@@ -24,7 +24,9 @@ def _version() -> str:
     """The word of this release, or OUTSIDE if the settings below the probes are not a part of the release."""
     below = sys.modules.get(os.environ.get("OVERLAID_SETTINGS", ""))
     folder = Path(release.__file__).resolve().parents[3]
-    return release.VERSION if below is None or folder in Path(below.__file__).resolve().parents else OUTSIDE
+    if below is None or folder in Path(below.__file__).resolve().parents:
+        return release.VERSION
+    return OUTSIDE
 
 
 # Once, as the worker starts: the link to the release that is served may lead to another one later.

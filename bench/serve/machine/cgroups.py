@@ -106,7 +106,9 @@ class Group:
     def oom_kills(self) -> int | None:
         """The number of processes killed by the kernel at the memory limit; None if the kernel does not say."""
         words = _words(self.folders[0] / ("memory.events" if self.version == 2 else "memory.oom_control"))
-        return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
+        if "oom_kill" not in words:
+            return None
+        return int(words[words.index("oom_kill") + 1])
 
     def remove(self) -> None:
         """Kill the remaining processes and remove the group with all nested groups."""
@@ -179,7 +181,9 @@ def group(root: Path = Path("/")) -> Group:
 def existing(folders: Iterable[str], version: int) -> Group | None:
     """The group in these directories; None unless the instrument made them."""
     paths = tuple(Path(folder) for folder in folders)
-    return Group(paths, version) if paths and all(path.name.startswith(PREFIX) for path in paths) else None
+    if paths and all(path.name.startswith(PREFIX) for path in paths):
+        return Group(paths, version)
+    return None
 
 
 def _mounts(root: Path) -> dict[str, Path]:
@@ -195,7 +199,9 @@ def _mounts(root: Path) -> dict[str, Path]:
 def _beneath(mount: Path, path: str) -> Path:
     """The directory of a group; the mount's directory if a container does not show the group."""
     folder = mount / path.lstrip("/")
-    return folder if folder.is_dir() else mount
+    if folder.is_dir():
+        return folder
+    return mount
 
 
 def _unified_parent(mount: Path, path: str) -> Path:

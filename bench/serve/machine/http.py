@@ -91,7 +91,9 @@ class Target:
         """Host and port as in a Host header: without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         default = {"http": 80, "https": 443}[self.scheme]
-        return host if self.port == default else f"{host}:{self.port}"
+        if self.port == default:
+            return host
+        return f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
@@ -100,7 +102,9 @@ class Target:
     @property
     def tls(self) -> bool:
         """True if connections speak TLS."""
-        return self.via.tls if self.via else self.scheme == "https"
+        if self.via:
+            return self.via.tls
+        return self.scheme == "https"
 
 
 class BadAnswer(Exception):
@@ -190,7 +194,9 @@ def _shown(name: str, value: str) -> str:
     """A header's value without secrets."""
     if name.lower() in SECRET:
         return "..."
-    return re.sub(rf"=[^;]{{{LONGEST_COOKIE},}}", "=...", value) if name.lower() == "cookie" else value
+    if name.lower() == "cookie":
+        return re.sub(rf"=[^;]{{{LONGEST_COOKIE},}}", "=...", value)
+    return value
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,9 @@ class Response:
     def header(self, name: str) -> str | None:
         """The value of the header, several joined with a comma, or None."""
         values = self.all(name)
-        return ", ".join(values) if values else None
+        if not values:
+            return None
+        return ", ".join(values)
 
     def all(self, name: str) -> list[str]:
         name = name.lower()

@@ -166,7 +166,9 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     answer, *closed = said.splitlines() or [""]
     if answer != repr((sys.version, sys.base_prefix)):
         return python
-    return listed.get(Path(closed[0]), folder) if closed else None
+    if not closed:
+        return None
+    return listed.get(Path(closed[0]), folder)
 
 
 def _said(*argv: str) -> str:

@@ -284,7 +284,9 @@ def slope(samples: Iterable[tuple[float, int]]) -> float | None:
         return None
     pairs = itertools.combinations(points, 2)
     slopes = [(size - earlier) / (at - before) for (before, earlier), (at, size) in pairs if at > before]
-    return round(statistics.median(slopes), 1) if slopes else None
+    if not slopes:
+        return None
+    return round(statistics.median(slopes), 1)
 
 
 def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
@@ -306,4 +308,6 @@ def _pss_bytes(found: Iterable[psutil.Process]) -> int | None:
             sizes.append(0)
         except (psutil.AccessDenied, OSError, AttributeError):
             return None
-    return sum(sizes) if sizes else None
+    if not sizes:
+        return None
+    return sum(sizes)

@@ -50,7 +50,9 @@ class Address:
     @property
     def text(self) -> str:
         """`unix:/run/x.sock` or `127.0.0.1:8000`, the form most servers read."""
-        return f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
+        if self.path:
+            return f"unix:{self.path}"
+        return f"{self.host}:{self.port}"
 
     @property
     def endpoint(self) -> str:
@@ -60,12 +62,16 @@ class Address:
     @property
     def url(self) -> str:
         """`unix:/run/x.sock` or `http://127.0.0.1:8000`, for HTTP clients."""
-        return self.text if self.path else f"http://{self.text}"
+        if self.path:
+            return self.text
+        return f"http://{self.text}"
 
     @property
     def sockets(self) -> list[str]:
         """The path of a Unix socket, or nothing: templates loop over this."""
-        return [self.path] if self.path else []
+        if not self.path:
+            return []
+        return [self.path]
 
     def clear(self) -> None:
         """Remove the socket file of a killed server: some servers do not start on one."""

@@ -103,7 +103,9 @@ class Container:
         steps = [f"sleep {DRAIN_S}"] if self.ready else []
         if self.program.stop != "TERM":
             steps += [f"kill -{self.program.stop} 1", f"sleep {self.program.stop_s}"]
-        return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
+        if not steps:
+            return []
+        return ["/bin/sh", "-c", "; ".join(steps)]
 
     @property
     def variables(self) -> list[dict[str, str]]:
@@ -275,7 +277,9 @@ def _place(address: Address) -> str:
 def _reload(program: Program) -> str:
     """The words after `docker compose` that make a server reload its certificate."""
     if isinstance(program.reload, str):
-        return f"kill -s {program.reload} {program.name}" if program.reload else f"restart {program.name}"
+        if program.reload:
+            return f"kill -s {program.reload} {program.name}"
+        return f"restart {program.name}"
     return f"exec {program.name} {shlex.join(program.reload)}"
 
 

@@ -26,9 +26,9 @@ def refusal(project: UnderTest) -> str:
     """The reason why no image can serve the project, or an empty string."""
     if not project.overlaid:
         named = lock_file.LOCK in project.description.image
-        return (
-            "" if named else f"with reads_environment name in image what it is made of, its {lock_file.LOCK} among that"
-        )
+        if named:
+            return ""
+        return f"with reads_environment name in image what it is made of, its {lock_file.LOCK} among that"
     if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):

@@ -118,7 +118,9 @@ def names(placed: Placed) -> dict[str, Any]:
 def _fail_level(case: Case) -> str:
     values = case.values
     asked = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
-    return "--fail-level WARNING" if asked and not case.project.overlaid else ""
+    if asked and not case.project.overlaid:
+        return "--fail-level WARNING"
+    return ""
 
 
 def _can_be_emptied(project: UnderTest, case: Case) -> bool:
@@ -248,7 +250,9 @@ def listing(folder: Path) -> str:
         return "requirements.txt"
     described = folder / FILE
     table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
-    return FILE if table.get("project", {}).get("dependencies") else ""
+    if not table.get("project", {}).get("dependencies"):
+        return ""
+    return FILE
 
 
 def _wanted(case: Case) -> list[str]:

@@ -164,7 +164,9 @@ class Split:
         if len(self.web) > 1 and self.front in self.web:
             said = f"{self.inventory.path}: {self.front.name} is in group {FRONT} and one of {len(self.web)} web hosts"
             return f"{said}: a deploy to it would stop the front; take it out of group {WEB}"
-        return self._on_one_host_alone() if self.split else ""
+        if not self.split:
+            return ""
+        return self._on_one_host_alone()
 
     def _on_one_host_alone(self) -> str:
         """The reason why layers or stack have to be on one host, with the names of others, or an empty string."""

@@ -209,7 +209,9 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
 
 def _asked(address: Address) -> str:
     """Curl's words for a request to a server at this address."""
-    return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
+    if address.path:
+        return f"--unix-socket {address.path} http://localhost/"
+    return address.url
 
 
 def _listening(program: Program, server: Server, placed: Placed, own: str) -> tuple[str, str, str]:
@@ -259,4 +261,6 @@ def _renew(program: Program, server: Server, name: str) -> str:
     if server.reload.loses and program.renew and not isinstance(program.renew, str):
         # A reload would read the configuration files, too.
         return " ".join(program.renew)
-    return f"systemctl reload {name}.service" if program.renew else ""
+    if not program.renew:
+        return ""
+    return f"systemctl reload {name}.service"

@@ -29,7 +29,9 @@ def begin() -> None:
 def imported(name: str) -> Any:
     """Import the middleware of a dotted path."""
     found = _import_string(name)
-    return found if name.startswith(OF_OTHERS) else letting_in(found)
+    if name.startswith(OF_OTHERS):
+        return found
+    return letting_in(found)
 
 
 def letting_in(factory: Factory) -> Factory:
@@ -65,7 +67,9 @@ def _synchronous(middleware: Factory, get_response: Callable[..., Any]) -> Any:
             if not _is_probe(request):
                 raise
             return get_response(request)
-        return get_response(request) if _is_refusal(request, response) else response
+        if _is_refusal(request, response):
+            return get_response(request)
+        return response
 
     return passing
 
@@ -78,14 +82,18 @@ def _asynchronous(middleware: Factory, get_response: Callable[..., Any]) -> Any:
             if not _is_probe(request):
                 raise
             return await get_response(request)
-        return await get_response(request) if _is_refusal(request, response) else response
+        if _is_refusal(request, response):
+            return await get_response(request)
+        return response
 
     return passing
 
 
 def _view(process_view: Factory, request: HttpRequest, *words: Any) -> HttpResponse | None:
     response = process_view(request, *words)
-    return None if response is not None and _is_refusal(request, response) else response
+    if response is not None and _is_refusal(request, response):
+        return None
+    return response
 
 
 def _is_probe(request: HttpRequest) -> bool:

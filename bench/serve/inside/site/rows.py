@@ -86,7 +86,9 @@ def written(pk: int, what: str) -> dict[str, Any]:
     author = made_by_probe(pk)
     never = list(WRITES[what](author) or ())
     state = _state_of(author) | {"never": never}
-    return state | _counted(author) if what == "count" else state
+    if what == "count":
+        return state | _counted(author)
+    return state
 
 
 def made_by_probe(pk: int) -> Author:

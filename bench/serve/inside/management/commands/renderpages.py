@@ -124,7 +124,9 @@ def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> di
     except (Exception, NoResponse) as error:
         # That of the site's page for errors itself, or the page hangs.
         page = {"status": 500, "content_type": "", "body": "", "error": in_words(error), "headers": {}}
-        return page | {"hung": True} if isinstance(error, NoResponse) else page
+        if isinstance(error, NoResponse):
+            return page | {"hung": True}
+        return page
     pieces = _pieces(response) if response.streaming else [response.content]
     body = b"".join(filter(None, pieces)).decode("utf-8", errors="surrogateescape")
     headers = {name.lower(): _without_port(value) for name, value in response.headers.items()}

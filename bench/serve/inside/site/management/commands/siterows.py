@@ -37,4 +37,6 @@ def _seed() -> int | None:
     """The default seed if the first author is the one of that seed, at any number of rows; else None."""
     first = [column[0] for column in next(Rows(SEED_DEFAULT, ROWS_MIN).frames()).columns]
     same = dict(zip(("id", "name", "city", "bio"), first, strict=False))
-    return SEED_DEFAULT if Author.objects.filter(**same).exists() else None
+    if not Author.objects.filter(**same).exists():
+        return None
+    return SEED_DEFAULT
