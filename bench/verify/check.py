@@ -95,7 +95,9 @@ def check(
                 need(context)
             if unmade and not context.strict:
                 raise NotTried(unmade)
-            return _excused(run(context), excuses) if excuses and not context.strict else run(context)
+            if excuses and not context.strict:
+                return _excused(run(context), excuses)
+            return run(context)
 
         return Check(name, wrong, title, group, stage, alone, thorough, leak, excuses=excuses, unmade=unmade)
 

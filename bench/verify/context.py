@@ -199,7 +199,9 @@ class Context:
     @property
     def time_to_live_s(self) -> float:
         """Seconds for which layers store a page; 0 if unknown, as with --target."""
-        return float(self.running.case.settings["cache_seconds"]) if self.running else 0
+        if not self.running:
+            return 0
+        return float(self.running.case.settings["cache_seconds"])
 
     def require_alone(self) -> None:
         """Raise NeedsAlone while other checks are made."""

@@ -38,7 +38,9 @@ def has(*words: str, what: str = "") -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         missing = [word for word in words if word not in answer.text]
-        return f"status {answer.status} without {what or ', '.join(missing)}" if missing else None
+        if not missing:
+            return None
+        return f"status {answer.status} without {what or ', '.join(missing)}"
 
     return Expectation(what or ", ".join(words), wrong)
 
@@ -57,7 +59,9 @@ def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         found = [word for word in words if word in answer.body]
-        return f"status {answer.status} with {found[0].decode()!r}" if found else None
+        if not found:
+            return None
+        return f"status {answer.status} with {found[0].decode()!r}"
 
     return Expectation(what, wrong)
 
@@ -99,7 +103,9 @@ def body(right: bytes, words: str) -> Expectation:
     """Exactly this content."""
 
     def wrong(answer: Answer) -> str | None:
-        return None if answer.content == right else f"status {answer.status}, {len(answer.content)} other bytes"
+        if answer.content == right:
+            return None
+        return f"status {answer.status}, {len(answer.content)} other bytes"
 
     return Expectation(words, wrong)
 

@@ -100,7 +100,9 @@ def has_paragraph(name: str, right: str) -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         got = answer.paragraphs.get(name)
-        return None if got == right else f"status {answer.status}, the page of {name} {got!r}"
+        if got == right:
+            return None
+        return f"status {answer.status}, the page of {name} {got!r}"
 
     return Expectation(f"the page of {name} {right!r}", wrong)
 
@@ -116,7 +118,9 @@ def complete_page(least: int = 0) -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         right = is_whole(answer) and len(answer.content) >= least
-        return None if right else f"status {answer.status}, {len(answer.content)} bytes"
+        if right:
+            return None
+        return f"status {answer.status}, {len(answer.content)} bytes"
 
     return Expectation("status 200 and the whole page", wrong)
 
@@ -171,7 +175,9 @@ def in_its_code(context: Context) -> list[Layer]:
 
     A project that reads the kit's variables uses the kit's time to live, and invalidates like the kit's layers.
     """
-    return [] if context.site.description.reads_environment else [it for it in context.layers if it.in_site]
+    if context.site.description.reads_environment:
+        return []
+    return [it for it in context.layers if it.in_site]
 
 
 def without_invalidation(context: Context) -> list[Layer]:
@@ -236,7 +242,9 @@ def obstacle_here(context: Context, *answers: Answer) -> str | None:
     if why or context.strict or not any(layer.bodies for layer in context.layers):
         return why
     own = _own_headers(context, answer)
-    return f"not all pages have its {' and '.join(own)}, and the layer stores only bodies" if own else None
+    if not own:
+        return None
+    return f"not all pages have its {' and '.join(own)}, and the layer stores only bodies"
 
 
 def _rendered_as(context: Context, answer: Answer) -> str | None:

@@ -73,7 +73,9 @@ class ExpectedPage:
     @property
     def said(self) -> str:
         """The compared part of a varying page, in words."""
-        return "only what stays is compared" if self.compared else "its text is not compared"
+        if self.compared:
+            return "only what stays is compared"
+        return "its text is not compared"
 
     @property
     def lasts(self) -> bool:
@@ -87,7 +89,9 @@ class ExpectedPage:
 
     def difference(self, text: str) -> tuple[str, str] | None:
         """The first difference, as the right and the wrong words; None if equal."""
-        return _difference(self.parts, normalised(text)) if self.compared else None
+        if not self.compared:
+            return None
+        return _difference(self.parts, normalised(text))
 
 
 def expected_page(path: str, rendered: Mapping[str, Any]) -> ExpectedPage:
@@ -105,7 +109,9 @@ def expected_page(path: str, rendered: Mapping[str, Any]) -> ExpectedPage:
         )
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its output") from None
-    return replace(found, location=location.removeprefix(ORIGIN)) if location else found
+    if location:
+        return replace(found, location=location.removeprefix(ORIGIN))
+    return found
 
 
 def _text(body: str, content_type: str) -> str:

@@ -104,7 +104,9 @@ class OddClient:
         for single in self.singles():
             if name in [key.replace("_", "-").lower() for key, _ in (*single.headers, *single.cookies)]:
                 return single
-        return self if len(self.headers) + len(self.cookies) < 2 else replace(self, headers=(), cookies=())
+        if len(self.headers) + len(self.cookies) < 2:
+            return self
+        return replace(self, headers=(), cookies=())
 
 
 USUAL = OddClient("nothing")

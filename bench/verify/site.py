@@ -142,7 +142,9 @@ class Site:
     def expected(self, path: str) -> ExpectedPage:
         """The page as rendered in process; for an unknown path only the headers that vary."""
         known = self.has_database and path in self.pages
-        return self.pages[path] if known else ExpectedPage(0, "", "", varying=self.varying)
+        if known:
+            return self.pages[path]
+        return ExpectedPage(0, "", "", varying=self.varying)
 
     @property
     def public_paths(self) -> list[str]:
@@ -151,7 +153,9 @@ class Site:
     def proof(self, account: Account) -> str:
         """The text shown only on pages for this account."""
         login = self.description.login
-        return login.proof.replace("{name}", account.username) if login else account.username
+        if login:
+            return login.proof.replace("{name}", account.username)
+        return account.username
 
     @property
     def proof_paths(self) -> list[str]:
@@ -161,7 +165,9 @@ class Site:
     @property
     def small_files(self) -> list[str]:
         """A small static file, if the site has one."""
-        return [self.urls["static_small"]] if "static_small" in self.urls else []
+        if "static_small" not in self.urls:
+            return []
+        return [self.urls["static_small"]]
 
     @property
     def has_404(self) -> bool:
@@ -228,7 +234,9 @@ def rows_now(site: Site) -> str | None:
 
 
 def _named_accounts(site: Site) -> tuple[str, ...]:
-    return site.description.login.users_env if site.description.login else ()
+    if not site.description.login:
+        return ()
+    return site.description.login.users_env
 
 
 def _rights(site: Site) -> list[str]:
@@ -322,7 +330,9 @@ def prepare(site: Site) -> Site:
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
     reported = {name: inside[name] for name in REPORTED if name in inside}
     site = replace(site, interpreter=interpreter, **reported)
-    return site if "list" in site.urls else _with_main_pages(site)
+    if "list" in site.urls:
+        return site
+    return _with_main_pages(site)
 
 
 def described_urls(description: Description) -> dict[str, str]:

@@ -72,7 +72,9 @@ class Visitor:
     def token(self, path: str) -> str | None:
         """The CSRF token of the first form with one, or None; the cookie is stored."""
         form = page_parser.ParsedPage(self.get(path).text, path).form_with(TOKEN)
-        return form.values[TOKEN] if form else None
+        if not form:
+            return None
+        return form.values[TOKEN]
 
     def comment_form(self, path: str) -> Form:
         """The comment form for this visitor; raises BadAnswer if the page has none."""
@@ -98,7 +100,9 @@ class Visitor:
         """The visitor's Cookie header; empty without cookies."""
         # A list, for checks that are made at the same time share a member.
         pairs = list(self.cookies.items())
-        return {"Cookie": "; ".join(f"{name}={value}" for name, value in pairs)} if pairs else {}
+        if not pairs:
+            return {}
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in pairs)}
 
     def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
         answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)

@@ -35,7 +35,9 @@ class FrontLog:
         found = upstreams.by_address(lines) or {}
         counts = {host.name: found.get(host.address, 0) for host in self._web}
         # A log without a request for any web host does not show which one responded.
-        return counts if any(counts.values()) else None
+        if not any(counts.values()):
+            return None
+        return counts
 
     def _state(self) -> tuple[int, int]:
         file, size = ssh.run(self._front, STATE.format(path=self._path), TIMEOUT_S, "its access log").split()

@@ -50,7 +50,9 @@ def run(host: Host, script: str, limit_s: float, what: str) -> str:
 def last_line(said: str, otherwise: str) -> str:
     """The last line of output of ssh, or of a program on a host; `otherwise` if empty."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1].removeprefix("ssh: ")[:MAX_CHARACTERS] if lines else otherwise
+    if lines:
+        return lines[-1].removeprefix("ssh: ")[:MAX_CHARACTERS]
+    return otherwise
 
 
 def _marked(script: str) -> str:
@@ -107,7 +109,9 @@ class SshConnection:
         try:
             while not self._has_begun and (line := self._line()):
                 self._has_begun = line.endswith(f"{BEGINS}\n".encode())
-            return self._line() if self._has_begun else b""
+            if not self._has_begun:
+                return b""
+            return self._line()
         finally:
             late.cancel()
 
@@ -127,7 +131,9 @@ class SshConnection:
         """The next line; empty if cut short."""
         assert self._process.stdout
         line = self._process.stdout.readline()
-        return line if line.endswith(b"\n") else b""
+        if not line.endswith(b"\n"):
+            return b""
+        return line
 
     def _give_up(self) -> None:
         self._is_late = True

@@ -23,7 +23,9 @@ def by_address(lines: Iterable[bytes]) -> dict[str, int] | None:
         address = ADDRESS.search(field[1]) if field else None
         if address:
             found[address[1].decode()] += 1
-    return dict(found) if names_addresses else None
+    if not names_addresses:
+        return None
+    return dict(found)
 
 
 class NewLines:
