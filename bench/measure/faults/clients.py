@@ -157,7 +157,9 @@ def _bounded_memory(scene: FaultContext, servers: Sequence[str]) -> Iterator[Cal
 def _memory_mb(scene: FaultContext, servers: Sequence[str]) -> float | None:
     sizes = [processes.memory_bytes(scene.running.pids[name]) for name in servers]
     known = [size for size in sizes if size is not None]
-    return sum(known) / 1e6 if sizes and len(known) == len(sizes) else None
+    if sizes and len(known) == len(sizes):
+        return sum(known) / 1e6
+    return None
 
 
 def _large_bodies(scene: FaultContext) -> None:

@@ -42,7 +42,9 @@ def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
     """The reason why a case fails the condition `holds`; {app} and {front} name its servers."""
 
     def misfit(case: Case) -> str:
-        return "" if holds(case) else reason.format(app=case.servers[0].name, front=case.servers[-1].name)
+        if holds(case):
+            return ""
+        return reason.format(app=case.servers[0].name, front=case.servers[-1].name)
 
     return misfit
 

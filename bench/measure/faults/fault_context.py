@@ -64,7 +64,9 @@ def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, s
             answer = connection.exchange("GET", path, headers)
     except (BadAnswer, OSError) as error:
         return str(error) or type(error).__name__
-    return f"{answer.status} with Retry-After" if answer.header("Retry-After") else str(answer.status)
+    if answer.header("Retry-After"):
+        return f"{answer.status} with Retry-After"
+    return str(answer.status)
 
 
 class Versions:

@@ -99,13 +99,17 @@ def _recovery(good: Sequence[Visit], bad: Sequence[Visit], over: float) -> float
         return 0.0
     last = max(visit.due for visit in bad)
     back = min((visit.end for visit in good if visit.due > last), default=None)
-    return None if back is None else round(max(0.0, back - over), 3)
+    if back is None:
+        return None
+    return round(max(0.0, back - over), 3)
 
 
 def _late(visits: Sequence[Visit]) -> float:
     """99th percentile of the delay in sending, without retried requests."""
     delays = sorted(visit.left - visit.due for visit in visits if not visit.again and visit.failure != "dropped")
-    return round(delays[int(len(delays) * 0.99)] * 1000, 1) if delays else 0.0
+    if not delays:
+        return 0.0
+    return round(delays[int(len(delays) * 0.99)] * 1000, 1)
 
 
 def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> dict[Visit, str]:

@@ -58,7 +58,9 @@ class PreparedFaults:
     @property
     def made(self) -> tuple[FaultOutcome, ...]:
         """The outcomes of the resumed run, in order."""
-        return self.before.outcomes if self.before else ()
+        if not self.before:
+            return ()
+        return self.before.outcomes
 
     def replay(self) -> Replay[PlannedFault, FaultOutcome]:
         """Replay the schedule up to the first missing fault."""
@@ -191,4 +193,6 @@ def _served(case: Case | CannotRun, fault: Fault) -> Case | CannotRun:
         return case
     if misfit := fault.misfit(case):
         return CannotRun(misfit)
-    return case.changed(fault.changes) if fault.changes else case
+    if fault.changes:
+        return case.changed(fault.changes)
+    return case

@@ -72,13 +72,17 @@ def pages(
         *own,
     ]
     # An odd number, so that in the second turn the other half close their connection.
-    return mixed if len(mixed) % 2 else [*mixed, RequestedPage(static, None)]
+    if len(mixed) % 2:
+        return mixed
+    return [*mixed, RequestedPage(static, None)]
 
 
 def parse_page_marker(body: str) -> tuple[str, ...] | None:
     """Code, template, account, time of rendering and static file in the mark of a page; None without the mark."""
     found = re.search(MARK, body)
-    return found.groups() if found else None
+    if not found:
+        return None
+    return found.groups()
 
 
 def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:

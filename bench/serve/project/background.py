@@ -66,4 +66,6 @@ def _program(project: UnderTest, name: str, worker: str) -> list[str]:
     with Path(program).open("rb") as file:
         first = file.readline()
     in_python = first.startswith(b"#!") and b"python" in first
-    return [str(project.python), str(program)] if in_python else [str(program)]
+    if in_python:
+        return [str(project.python), str(program)]
+    return [str(program)]

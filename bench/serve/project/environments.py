@@ -82,7 +82,9 @@ def _active() -> Path | None:
     active = Path(os.environ.get(ACTIVE) or sys.prefix)
     python = active / "bin" / "python"
     is_own = active.resolve() == Path(sys.prefix).resolve()
-    return python if python.is_file() and not is_own else None
+    if python.is_file() and not is_own:
+        return python
+    return None
 
 
 def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:

@@ -42,7 +42,9 @@ NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp
 def login(location: str | None) -> str:
     """The path of the login form behind a redirect, by its words; else empty."""
     path, _, query = (location or "").partition("?")
-    return path if path.startswith("/") and (query or LOGS_IN.search(path)) else ""
+    if path.startswith("/") and (query or LOGS_IN.search(path)):
+        return path
+    return ""
 
 
 def log_in(url: str) -> str:
@@ -71,7 +73,9 @@ def unnamed(said: Description, facts: Facts) -> str:
     """A path for health checks of the project that nobody has named; else empty."""
     bad = [page.path for page in facts.pages if page.status not in HEALTHY]
     urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
-    return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
+    if HEALTH.search(said.health):
+        return ""
+    return next((url for url in urls if PARAMETER not in url), "")
 
 
 def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
@@ -92,7 +96,9 @@ def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
         first = CORRECT
     if form and form != page.path and not said.login:
         first = log_in(form)
-    return f"{first}, or {otherwise}" if first else otherwise
+    if first:
+        return f"{first}, or {otherwise}"
+    return otherwise
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:

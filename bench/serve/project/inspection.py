@@ -94,7 +94,9 @@ class InspectedPage(msgspec.Struct, frozen=True):
     def cause_of_error(self) -> str:
         """The line of the project that raised the error: `shop/views.py:7`; else empty."""
         found = re.search(r"\(([^()]+:\d+)\)$", self.error or "")
-        return found[1] if found else ""
+        if not found:
+            return ""
+        return found[1]
 
     @property
     def words(self) -> str:

@@ -101,7 +101,9 @@ class UnderTest:
     def described(self) -> str:
         """The file of the description for results; empty for the project's own."""
         file = self.project.described
-        return "" if file == self.folder / FILE else str(file)
+        if file == self.folder / FILE:
+            return ""
+        return str(file)
 
     @functools.cached_property
     def layered(self) -> VenvOverlay:
@@ -117,7 +119,9 @@ class UnderTest:
         """The virtual environment of the servers and commands, made or not."""
         if self.version:
             return self.layered.venv
-        return venv_overlay.place(self.var) if self.recorded else programs.servers_venv()
+        if self.recorded:
+            return venv_overlay.place(self.var)
+        return programs.servers_venv()
 
     @property
     def python(self) -> Path:
@@ -191,7 +195,9 @@ class UnderTest:
     @property
     def by_the_instrument(self) -> UnderTest:
         """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
-        return replace(self, version="") if self.version else self
+        if self.version:
+            return replace(self, version="")
+        return self
 
     @property
     def only_looked_at(self) -> UnderTest:
@@ -237,7 +243,9 @@ class UnderTest:
     def _rows_of_base(self) -> str:
         """The URL of the SQLite file with the rows of a commit; empty for a project with its own rows."""
         file = self.base.copied.get("default") if self.base else None
-        return f"sqlite:///{file}" if file and Path(file).is_file() else ""
+        if file and Path(file).is_file():
+            return f"sqlite:///{file}"
+        return ""
 
     def begin_at(self, start: str | None) -> None:
         """Have visitors begin at this page, if there is one."""
@@ -279,7 +287,9 @@ class UnderTest:
         if self.description.generated:
             return {}
         # A checkout has no rows.
-        return self.base.facts.database_files if self.base else self.facts.database_files
+        if self.base:
+            return self.base.facts.database_files
+        return self.facts.database_files
 
     def copy_of(self, alias: str) -> Path:
         """The path of the copy of an SQLite database, or of the one with rows made by `setup`."""
@@ -367,7 +377,9 @@ def _place(project: Project, application: str) -> dict[str, str]:
 def overlaid_asgi(project: UnderTest) -> dict[str, str]:
     """The variable that names the ASGI application which the kit's own wraps, if the project has one."""
     application = project.facts.application.get("asgi")
-    return {OVERLAID_ASGI: application} if application else {}
+    if not application:
+        return {}
+    return {OVERLAID_ASGI: application}
 
 
 def renamed(env: dict[str, str]) -> dict[str, str]:

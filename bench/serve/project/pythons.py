@@ -55,7 +55,9 @@ def choose(words: Iterable[str]) -> tuple[str, ...]:
 def _by_word(word: str) -> Path | None:
     """The interpreter of a path, or the first of a version that runs."""
     if os.sep in word:
-        return Path(word).absolute() if Path(word).is_file() else None
+        if not Path(word).is_file():
+            return None
+        return Path(word).absolute()
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", word):
         return None
     return next((python for python in _candidates(word) if os.access(python, os.X_OK) and _runs(python)), None)

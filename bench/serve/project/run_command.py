@@ -111,7 +111,9 @@ def problem(errors: str) -> str:
     if TRACEBACK in lines:
         after = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
         return next((line.strip() for line in after if not line.startswith(" ")), "")
-    return lines[-1].strip() if lines else ""
+    if not lines:
+        return ""
+    return lines[-1].strip()
 
 
 @contextlib.contextmanager
@@ -184,7 +186,9 @@ class _Warm:
     def _exchange(self, line: str) -> str:
         try:
             print(line, file=self._process.stdin, flush=True)
-            return self._process.stdout.readline() if self._process.stdout else ""
+            if not self._process.stdout:
+                return ""
+            return self._process.stdout.readline()
         except BaseException:
             # Interrupted: the end of this command must not be taken for that of the next.
             self._process.kill()

@@ -78,7 +78,9 @@ class VenvOverlay(msgspec.Struct, frozen=True):
 
 def python_of(venv: Path) -> Path:
     """The interpreter of a virtual environment."""
-    return paths.PYTHON if venv == paths.VENV else venv / "bin" / "python"
+    if venv == paths.VENV:
+        return paths.PYTHON
+    return venv / "bin" / "python"
 
 
 def own_packages(sites: tuple[str, ...]) -> frozenset[str]:

@@ -56,7 +56,9 @@ def _accepted(coding: str) -> Expectation:
             right = answer.coding in ("identity", coding) and answer.content
         except BadAnswer as error:
             return str(error)
-        return None if right else f"Content-Encoding {answer.coding}"
+        if right:
+            return None
+        return f"Content-Encoding {answer.coding}"
 
     return Expectation(f"a body in {coding}, or not coded", wrong)
 
@@ -96,7 +98,9 @@ def _lasting(site: Site) -> list[str]:
     if "lasting" in site.urls:
         return [site.urls["lasting"]]
     alike = [path for path in site.main_paths if site.pages[path].lasts]
-    return [] if site.has_rows or site.description.write else alike[:1]
+    if site.has_rows or site.description.write:
+        return []
+    return alike[:1]
 
 
 def _part(page: Answer, part: slice) -> Expectation:
@@ -110,7 +114,9 @@ def _part(page: Answer, part: slice) -> Expectation:
         if answer.status == 206:
             same = _without_ids(answer.content) == _without_ids(asked)
             right = same and answer.header("Content-Range") == said
-            return None if right else f"Content-Range {answer.header('Content-Range')}, {len(answer.content)} bytes"
+            if right:
+                return None
+            return f"Content-Range {answer.header('Content-Range')}, {len(answer.content)} bytes"
         if answer.status == 416:
             return "status 416" if asked else None
         return whole_page.wrong(answer)
@@ -155,7 +161,9 @@ def _same(page: Answer) -> Expectation:
         if answer.status != 200 or answer.header("Content-Range"):
             return f"status {answer.status}"
         same = _without_ids(answer.content) == _without_ids(page.content)
-        return None if same else f"{len(answer.content)} other bytes"
+        if same:
+            return None
+        return f"{len(answer.content)} other bytes"
 
     return Expectation(f"status 200, the page of {len(page.content)} bytes", wrong)
 

@@ -123,7 +123,9 @@ def own_links() -> Expectation:
     def wrong(answer: Answer) -> str | None:
         page = ParsedPage(answer.text)
         forged = [link for link in (*page.links, *page.scripts, *page.styles) if FORGED.search(link)]
-        return f"a link to {forged[0]}" if forged else None
+        if not forged:
+            return None
+        return f"a link to {forged[0]}"
 
     return Expectation("links without the forged headers", wrong)
 

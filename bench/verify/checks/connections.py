@@ -220,7 +220,9 @@ def crowd(slowest_s: float) -> int:
 
 def _right(context: Context, path: str) -> Expectation:
     known = path in context.site.pages
-    return context.as_rendered(path) if known else body(context.first(path).body, "the file")
+    if known:
+        return context.as_rendered(path)
+    return body(context.first(path).body, "the file")
 
 
 def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Finding]:

@@ -167,7 +167,9 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
 def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
     """The two different pages; None if equal, or if the site refuses the client's host."""
     found = _differing(context, path, client)
-    return found if found and found[0].status != REFUSED_HOST else None
+    if found and found[0].status != REFUSED_HOST:
+        return found
+    return None
 
 
 def _differing(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
@@ -184,7 +186,9 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
     usual = ExpectedPage(usual.status, usual.content_type, usual.body, (again.body,), usual.location)
     odd_again = _rendered(context, path, client)
     odd = ExpectedPage(odd.status, odd.content_type, odd.body, (odd_again.body,), odd.location)
-    return None if usual.same(odd) or usual.same(odd_again) else (odd, usual)
+    if usual.same(odd) or usual.same(odd_again):
+        return None
+    return (odd, usual)
 
 
 def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:

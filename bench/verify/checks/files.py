@@ -57,7 +57,9 @@ def whole_pages(context: Context) -> Iterator[Finding]:
 def _incomplete(answer: Answer) -> str | None:
     """The fault of a large page, or None: a complete page repeats one title from its first line to its last."""
     right = answer.status == 200 and _is_whole(answer.content)
-    return None if right else f"status {answer.status}, {len(answer.content)} bytes of it"
+    if right:
+        return None
+    return f"status {answer.status}, {len(answer.content)} bytes of it"
 
 
 complete = Expectation("status 200, the complete page of one rendering", _incomplete)

@@ -245,7 +245,9 @@ def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:
 
     def missing(answer: Answer) -> str | None:
         lost = theirs - {name.lower() for name, _ in answer.headers}
-        return f"without {', '.join(sorted(lost))}" if lost else None
+        if not lost:
+            return None
+        return f"without {', '.join(sorted(lost))}"
 
     yield Expectation("the headers of GET", missing)
     kept = (name for name in ("Content-Type", "Content-Encoding", "Vary") if name.lower() not in omitted)

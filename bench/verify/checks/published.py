@@ -193,7 +193,9 @@ def _own_host() -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         given = FOREIGN in answer.text or FOREIGN in (answer.header("Location") or "")
-        return f"status {answer.status} with {FOREIGN}" if given and answer.status < 400 else None
+        if given and answer.status < 400:
+            return f"status {answer.status} with {FOREIGN}"
+        return None
 
     return Expectation(f"no page with {FOREIGN}", wrong)
 

@@ -183,7 +183,9 @@ def _lasts(control: str) -> bool:
 
 def _max_age(value: str | None) -> int:
     found = re.search(r"\bmax-age=(\d+)", value or "")
-    return int(found[1]) if found else 0
+    if not found:
+        return 0
+    return int(found[1])
 
 
 @check("static-conditional")

@@ -99,7 +99,9 @@ class Examination:
             for number, text in enumerate(self.source(statement.file)[statement.line - 1 : statement.end]):
                 if word and word in text:
                     return f"{statement.file}:{statement.line + number}"
-        return str(statements[-1]) if statements else ""
+        if not statements:
+            return ""
+        return str(statements[-1])
 
     def source(self, file: str) -> list[str]:
         """The lines of a file of the project; empty if unreadable."""
