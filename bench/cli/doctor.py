@@ -72,7 +72,9 @@ def main(args: argparse.Namespace) -> int:
         printer.show("reading its settings, rendering pages, trying its database and caches")
         # A database made by setup is examined as served: filled.
         kits = args.database or project.description.generated
-        url = stack.enter_context(_database(args, printer)) if kits else ""
+        url = ""
+        if kits:
+            url = stack.enter_context(_database(args, printer))
         patterns = 0 if project.description.public else MAX_PATTERNS
         facts = inspection.inspect(project, patterns, closely=True, database=url)
     said = inspection.beginning_at(project.description, facts.start)
@@ -151,7 +153,9 @@ def _pages(facts: Facts) -> list[str]:
 
 def _block(item: Finding, whole: bool) -> list[str]:
     """The lines of one finding."""
-    at = f" ({item.where})" if item.where and item.where not in item.what else ""
+    at = ""
+    if item.where and item.where not in item.what:
+        at = f" ({item.where})"
     lines = [*_filled(f"{item.id}: {item.what}{at}", INDENT), *_filled(f"-> {item.remedy}", DEEPER)]
     if whole:
         return [*lines, f"{DEEPER}{item.link}"]

@@ -113,7 +113,9 @@ def _show(directory: Path, as_json: bool) -> int:
         for text in (*page.to_know(found), *found.answer):
             say("\n".join(["", *paragraph(text, WIDTH)]))
         say(f"results in {directory}")
-    status = 1 if any(outcome.status in ("failed", "discarded") for outcome in outcomes) else 0
+    status = 0
+    if any(outcome.status in ("failed", "discarded") for outcome in outcomes):
+        status = 1
     for name in run.info.plan.named:
         its = [outcome for outcome in outcomes if outcome.fault == name]
         if its and all(outcome.status == "skipped" for outcome in its):

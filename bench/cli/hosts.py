@@ -32,5 +32,7 @@ def _lines(found: HostState) -> list[str]:
     host = found.host
     if found.lacks:
         return [f"FAIL  {host.name} {host.target}: {lack}" for lack in found.lacks]
-    clock = f"; clock {found.clock.ahead_ms:+.1f} ms (±{found.clock.error_ms:.1f})" if found.clock else ""
+    clock = ""
+    if found.clock:
+        clock = f"; clock {found.clock.ahead_ms:+.1f} ms (±{found.clock.error_ms:.1f})"
     return [f"ok    {host.name} {host.target} is {' and '.join(host.groups)}{clock}"]

@@ -58,7 +58,8 @@ def as_screen(listing: dict[str, Any], width: int) -> str:
     lines += ["", "THEIR LAYERS", *columns(_layers_here(listing, here), "  ", width)]
     lines += ["", *paragraph(f"SERVICES: {', '.join(_services_here(listing)) or 'none'}", width, "", "  ")]
     missing = _missing(listing, here)
-    lines += ["", "MISSING"] if missing else []
+    if missing:
+        lines += ["", "MISSING"]
     for names, reason in missing:
         lines += paragraph(f"{names}: {reason}", width, "  ", "  ")
     return "\n".join([*lines, "", "--all: what fits what, with reasons, versions, sizes and known limits"])

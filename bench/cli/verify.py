@@ -121,7 +121,9 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
     require_answer(target, project.health)
-    chosen = database.parse(project, args.database) if args.database else None
+    chosen = None
+    if args.database:
+        chosen = database.parse(project, args.database)
     # The running site may be `bench up`, which shares its database.
     lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:

@@ -153,7 +153,9 @@ class Context:
         when  the whole request in words if `wire` did not build the request
         """
         if wrong := wrong_of(answer, right):
-            what = f"{answer.sent or ''} {when}".strip() if when else ""
+            what = ""
+            if when:
+                what = f"{answer.sent or ''} {when}".strip()
             yield answer.wrong(*wrong, what=what, excuse=excuse)
 
     def as_rendered(self, path: str) -> Expectation:

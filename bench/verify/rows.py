@@ -167,7 +167,9 @@ def expected_pages(context: Context, row: Row, old: Row | None) -> list[PageAfte
     """The expected pages about a row; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
-    renamed = row.name if old and old.name != row.name else None
+    renamed = None
+    if old and old.name != row.name:
+        renamed = row.name
     there = 200 if row.name else 404
     rights = [
         PageAfterWrite(site.url("home"), words(row.totals, row.title, renamed), gone),

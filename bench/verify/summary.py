@@ -66,14 +66,16 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
             lines += ["", f"FAIL {item.stack} with layer {item.layer}, {item.check}: {HARM.get(item.group, '')}"]
             lines += [f"  expected  {item.expected}", f"  got       {item.got}"]
             if item.request:
-                lines += [f"  serve     {item.serve}"] if item.serve else []
+                if item.serve:
+                    lines.append(f"  serve     {item.serve}")
                 lines.append(f"  repeat    {item.request}")
     for title, reasons in (
         ("KNOWN LIMITATIONS", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
         ("SKIPPED", _not_tried(outcomes)),
         ("CANNOT RUN HERE", by_reason(skips)),
     ):
-        lines += ["", title, *(f"  {line}" for line in reasons)] if reasons else []
+        if reasons:
+            lines += ["", title, *(f"  {line}" for line in reasons)]
     return "\n".join(lines)
 
 
@@ -100,7 +102,8 @@ def count(found: Iterable[Outcome]) -> str:
     if failed:
         return f"{failed} of {len(words)} checks failed"
     text = f"{plural(len(words) - left - declared, 'check')} passed"
-    text += f", {plural(declared, 'known limitation')}" if declared else ""
+    if declared:
+        text += f", {plural(declared, 'known limitation')}"
     return text + (f", {left} skipped" if left else "")
 
 

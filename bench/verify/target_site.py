@@ -60,7 +60,9 @@ def target_site(target: Target, project: UnderTest) -> Site:
     try:
         for path in description.public:
             for link in page_parser.ParsedPage(wire.fetch(target, path).text, path).links:
-                rest = link.removeprefix(path) if path != "/" and link.startswith(path) else ""
+                rest = ""
+                if path != "/" and link.startswith(path):
+                    rest = link.removeprefix(path)
                 for kind, pattern in (("list", LISTED), ("detail", DETAIL)):
                     if pattern.fullmatch(rest):
                         urls = {kind: link, "section": path} | urls

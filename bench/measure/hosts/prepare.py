@@ -113,5 +113,7 @@ def _notes(inventory: Inventory) -> list[str]:
     """Notes on the hosts, and on hosts that make load and do something else."""
     named = ", ".join(f"{host.name} is {' and '.join(host.groups)}" for host in inventory.hosts)
     shared = [host.name for host in inventory.of(LOAD) if host.groups != (LOAD,)]
-    also = f"; {' and '.join(shared)} makes load and serves, so that each takes time from the other" if shared else ""
+    also = ""
+    if shared:
+        also = f"; {' and '.join(shared)} makes load and serves, so that each takes time from the other"
     return [f"hosts: {named}{also}"]

@@ -68,7 +68,9 @@ class Staircase:
         if not says_nothing or rate not in self.trials or _says_nothing(self.trials[rate]):
             self.trials[rate] = trial
         counted = self.trials[rate]
-        latency = latency_ms(counted, self._limit) if counted.status == "ok" else None
+        latency = None
+        if counted.status == "ok":
+            latency = latency_ms(counted, self._limit)
         held = latency is not None and latency <= self._limit.milliseconds
         self.steps[rate] = Step(held, max(1, self._halves[rate] // TRIES))
 

@@ -97,8 +97,10 @@ class Run:
 def resume_command(directory: Path, info: RunInfo) -> str:
     """The command that resumes a run."""
     words = [command_line(info.plan.command, "--resume", directory)]
-    words += ["--inventory FILE"] if info.plan.inventory else []
-    words += ["--database URL"] if info.plan.database_given else []
+    if info.plan.inventory:
+        words.append("--inventory FILE")
+    if info.plan.database_given:
+        words.append("--database URL")
     return " ".join(words)
 
 

@@ -78,11 +78,15 @@ def _headline(board: Ranking) -> str:
         return f"{name(row)} is the only case with figures: there is nothing to compare it with."
     if board.verdict == LEADS:
         ratio = min((other.ratio for other in others if other.ratio), key=lambda found: found.estimate)
-        ends = f", {interval(ratio.low, ratio.high)}" if ratio.low else ""
+        ends = ""
+        if ratio.low:
+            ends = f", {interval(ratio.low, ratio.high)}"
         return f"{name(row)} leads: {number(ratio.estimate)} times the {what} of the next{ends}."
     alike = [other for other in others if other.verdict]
     if board.verdict == TIES:
-        memory = f"; it needs {_mib(row)}" if row.memory_peak_bytes else ""
+        memory = ""
+        if row.memory_peak_bytes:
+            memory = f"; it needs {_mib(row)}"
         return f"{name(row)} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
     if board.rounds < 2 or not alike:
         return f"Inconclusive: {name(row)} has the highest {what}, but one round proves no difference."
@@ -111,7 +115,9 @@ def _safety(row: CaseRow) -> str:
     """The result of verify."""
     if row.checks is None:
         return "It was not verified."
-    left = f"; {plural(row.checks.not_tried, 'slower check')} skipped" if row.checks.not_tried else ""
+    left = ""
+    if row.checks.not_tried:
+        left = f"; {plural(row.checks.not_tried, 'slower check')} skipped"
     return f"It passed {plural(row.checks.passed, 'check')}{left}."
 
 

@@ -109,11 +109,14 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
     found = Counter[str]()
     for case in every_fault:
         outcomes = [row.outcome for row in case.faults]
-        bad += [case_name(case.stack, case.layer)] if "FAIL" in outcomes else []
+        if "FAIL" in outcomes:
+            bad.append(case_name(case.stack, case.layer))
         found.update(outcomes)
     if bad:
         return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
-    discarded = f", {found['DISCARDED']:,} discarded" if found["DISCARDED"] else ""
+    discarded = ""
+    if found["DISCARDED"]:
+        discarded = f", {found['DISCARDED']:,} discarded"
     return (
         f"{plural(found['pass'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
     )
@@ -127,8 +130,10 @@ def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
     found = []
     for board in made:
         parts = [runs[board.run].name] if several_runs else []
-        parts += [f"size {board.size}"] if several_sizes or board.size != NO_LIMIT else []
-        parts += [board.database] if several_databases else []
+        if several_sizes or board.size != NO_LIMIT:
+            parts.append(f"size {board.size}")
+        if several_databases:
+            parts.append(board.database)
         found.append(", ".join(parts))
     return found
 

@@ -217,7 +217,9 @@ def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
     """Configuration files rendered by both runs and different."""
     differing = [name for name in before if name in after and before[name] != after[name]]
     if differing:
-        more = f" and {len(differing) - MAX_CONFIGS_SHOWN} more" if len(differing) > MAX_CONFIGS_SHOWN else ""
+        more = ""
+        if len(differing) > MAX_CONFIGS_SHOWN:
+            more = f" and {len(differing) - MAX_CONFIGS_SHOWN} more"
         yield one_line(f"rendered configurations differ: {', '.join(differing[:MAX_CONFIGS_SHOWN])}{more}")
 
 

@@ -25,8 +25,12 @@ ENDED = {
 def of_run(run: Run) -> dict[str, str]:
     """Name -> a fact of a run."""
     plan, tool = run.info.plan, run.environment.load_tool
-    rows = f", {plan.rows_total:,} rows" if plan.rows_total is not None else ""
-    fallback = " (slower than wrk, which is not installed)" if tool.fallback else ""
+    rows = ""
+    if plan.rows_total is not None:
+        rows = f", {plan.rows_total:,} rows"
+    fallback = ""
+    if tool.fallback:
+        fallback = " (slower than wrk, which is not installed)"
     asked = {
         "Load": f"{_load(plan)}, {_rounds(plan)} of {plan.duration_s:g} s, by {tool.name} {tool.version or ''}".rstrip()
         + fallback,
@@ -40,7 +44,9 @@ def of_faults(run: Run) -> dict[str, str]:
     plan = run.info.plan
     rates = [outcome.rate_per_second for outcome in run.latest_outcomes.values() if outcome.rate_per_second]
     ends = dict.fromkeys(f"{rate:,.0f}" for rate in (min(rates), max(rates))) if rates else ()
-    asked = f", visitors at {' to '.join(ends)} requests/s" if rates else ""
+    asked = ""
+    if rates:
+        asked = f", visitors at {' to '.join(ends)} requests/s"
     return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{asked}", "Database": plan.database})
 
 
@@ -140,7 +146,9 @@ def notes(run: Run) -> tuple[str, ...]:
     elif info.finished_at is None:
         found.append(f"Not finished; {run.resume_command()}.")
     if plan.until and info.ended_by:
-        dropped = f" {plural(len(info.dropped), 'case')} that cannot win dropped on the way." if info.dropped else ""
+        dropped = ""
+        if info.dropped:
+            dropped = f" {plural(len(info.dropped), 'case')} that cannot win dropped on the way."
         found.append(f"{ENDED[info.ended_by]}{dropped}")
     found += [*_trials(run), *_few_requests(run)]
     if not run.checks:

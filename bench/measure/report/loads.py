@@ -152,7 +152,9 @@ def latency(found: Measured, rate: int | None) -> Latency | None:
     if rate is None or merged is None or not merged.total_count:
         return None
     p50 = float(merged.get_value_at_percentile(50) / 1000)
-    p99 = float(merged.get_value_at_percentile(99) / 1000) if histogram.enough(merged.total_count, 99) else None
+    p99 = None
+    if histogram.enough(merged.total_count, 99):
+        p99 = float(merged.get_value_at_percentile(99) / 1000)
     return Latency(float(rate), p50, p99, merged.total_count)
 
 

@@ -102,7 +102,9 @@ def _percent(value: float | None) -> str:
 
 def case_name(row: CaseRow | FaultCase) -> str:
     """A case in words."""
-    size = row.size if isinstance(row, FaultCase) and row.size != NO_LIMIT else ""
+    size = ""
+    if isinstance(row, FaultCase) and row.size != NO_LIMIT:
+        size = row.size
     return words.case_name(row.stack, row.layer) + (f", {size}" if size else "")
 
 
@@ -188,9 +190,11 @@ def notes(board: Ranking) -> dict[str, str]:
     found: dict[str, list[CaseRow]] = {}
     for row in board.cases:
         texts = [words.one_line(note).removeprefix(f"{row.stack}: ") for note in row.notes]
-        texts += ["needs a proxy in front to terminate TLS"] if row.needs_proxy else []
+        if row.needs_proxy:
+            texts.append("needs a proxy in front to terminate TLS")
         worst = max((load.imbalance or 0 for load in row.loads.values()), default=0)
-        texts += [f"its busiest worker did {words.number(worst)} times the mean of all"] if worst >= UNEVEN else []
+        if worst >= UNEVEN:
+            texts.append(f"its busiest worker did {words.number(worst)} times the mean of all")
         if errors := sum(load.errors for load in row.loads.values()):
             requests = sum(load.requests for load in row.loads.values())
             texts.append(f"{errors:,} of {requests:,} requests without a right response")
@@ -283,6 +287,7 @@ def fault_words(row: FaultRow) -> str:
     parts += [f"{figures[name]} {word}" for name, word in FAULT_FIGURES.items() if name in figures]
     seconds = {"back in": row.recovery_s if row.requests_lost else None, "mixed": row.mixed_s, "stale": row.stale_s}
     parts += [f"{word} {words.compact(value)}\N{NO-BREAK SPACE}s" for word, value in seconds.items() if value]
-    parts += [f"{words.compact(row.wrong)} wrong"] if row.wrong else []
+    if row.wrong:
+        parts.append(f"{words.compact(row.wrong)} wrong")
     by = (row.operator or "nothing").partition(",")[0]
     return ", ".join([*parts, *([f"after a {by}"] if row.group == "killed" and by != "nothing" else [])])

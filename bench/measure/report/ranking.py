@@ -193,7 +193,9 @@ def _main_level(place: RankedCase, found: Iterable[Measured]) -> int:
 def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) -> Decision[str]:
     """Decide on the best case, except those in `without`; a race has looked once a round."""
     plan = place.run.info.plan
-    look = max((trial.round for trial in place.run.trials), default=1) if plan.until else None
+    look = None
+    if plan.until:
+        look = max((trial.round for trial in place.run.trials), default=1)
     return table.decide(plan.margin, look, {*without} & {*table.names})
 
 

@@ -95,7 +95,8 @@ def with_label(stack: str, label: str) -> str:
     """The name of the same stack with another commit; without any for an empty label."""
     plain, _, values = stack.partition("@")
     kept = [value for value in values.split(",") if value and not value.startswith("ref=")]
-    kept += [f"ref={label}"] if label else []
+    if label:
+        kept.append(f"ref={label}")
     if kept:
         return f"{plain}@{','.join(kept)}"
     return plain

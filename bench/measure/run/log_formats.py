@@ -285,7 +285,9 @@ def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
         text = values[name]
         # The journal has bytes that are no text as a list of numbers.
         text = bytes(text).decode("utf-8", "surrogateescape") if isinstance(text, list) else text
-        inner = _of_line(text.strip(), []) if isinstance(text, str) else None
+        inner = None
+        if isinstance(text, str):
+            inner = _of_line(text.strip(), [])
         if inner:
             time_s = inner.time_s if inner.time_s is not None else _first(values, "time", seconds)
             return replace(inner, time_s=time_s, program=inner.program or program)

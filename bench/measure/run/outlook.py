@@ -104,7 +104,9 @@ class Outlook:
     def _load_s(self, item: Measurement) -> float:
         """Seconds of load: with PostgreSQL also the wait afterwards until remaining connections are counted."""
         load_s = item.seconds or self._plan.duration_s
-        left_s = connections.LEFT_S if self._plan.database.startswith("postgres") else 0
+        left_s = 0.0
+        if self._plan.database.startswith("postgres"):
+            left_s = connections.LEFT_S
         return warmup_s(load_s) + load_s + left_s
 
     def _beside(self, deployment: Deployment, trials: int) -> float:

@@ -138,7 +138,9 @@ def _of_refs(cases: Iterable[PlannedCase]) -> tuple[Case, ...]:
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affinity.Cores | None) -> LoadSettings:
     steps = [workload.workload(project, name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
-    at_rate = load.choose(steps, programs.find, None, "open") if plan.latency else None
+    at_rate = None
+    if plan.latency:
+        at_rate = load.choose(steps, programs.find, None, "open")
     # Without a pinned core, one thread could not keep up with the fastest servers.
     threads = len(pinned[cpu_affinity.LOAD]) if pinned else machine_facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards

@@ -68,7 +68,9 @@ class RunProgress:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
             )
-            limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
+            limit = ""
+            if plan.budget_s:
+                limit = f" or {duration(plan.budget_s)}"
             self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
         else:
             self.printer.say(f"each case: {levels}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s")
@@ -174,7 +176,9 @@ def count_of(run: Run, status: str) -> int:
 
 def step_words(trial: Trial, limit: Limit) -> str:
     """True if a rate held, in words: `p95 35.2 ms, holds`."""
-    latency = latency_ms(trial, limit) if trial.status == "ok" else None
+    latency = None
+    if trial.status == "ok":
+        latency = latency_ms(trial, limit)
     if latency is None:
         return "does not hold" if overloaded(trial) else ""
     return f"{limit.percentile} {latency:,.1f} ms, {'holds' if latency <= limit.milliseconds else 'does not hold'}"

@@ -81,7 +81,9 @@ class Estimate:
         """Confidence interval with error probability `chance` at each end."""
         if not self.freedom:
             return -math.inf, math.inf
-        reach = student(chance, self.freedom) * math.sqrt(self.variance) if self.variance else 0.0
+        reach = 0.0
+        if self.variance:
+            reach = student(chance, self.freedom) * math.sqrt(self.variance)
         return self.value - reach - self.less, self.value + reach + self.more
 
     def ratio(self, confidence: float = CONFIDENCE) -> Ratio:

@@ -250,7 +250,8 @@ def _with_services(case: Case) -> Case | CannotRun:
     env, notes, own, used = dict(stack.env), [], [], []
     for manifest in case.manifests:
         layer = compatibility.in_own_cache(manifest, case.given_env)
-        own += [f"{layer.name}: {OWN_CACHE}"] if layer is not manifest else []
+        if layer is not manifest:
+            own.append(f"{layer.name}: {OWN_CACHE}")
         env.update(layer.env)
         here = layer
         for name in compatibility.services_of(layer, case.settings):

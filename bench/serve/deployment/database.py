@@ -126,7 +126,9 @@ def rows_at(project: UnderTest, chosen: Database) -> Database:
 
 def _must_fit(project: UnderTest, asked: str) -> None:
     """Raise BenchError if another kind of database would replace a special one, such as MySQL."""
-    engine = project.facts.databases.get("default", "") if project.recorded else ""
+    engine = ""
+    if project.recorded:
+        engine = project.facts.databases.get("default", "")
     kind = next((words for words in KINDS if words[0] in asked.partition(":")[0]), None)
     if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
         raise BenchError(

@@ -220,7 +220,9 @@ def deployed(
             group.create(case.size.limits)
         identity = project.worker(layout.run_dir)
         placed = Placed(case, layout.places(project, identity, port or ports.free_port()))
-        copies = Releases(project, layout, identity) if releases else None
+        copies = None
+        if releases:
+            copies = Releases(project, layout, identity)
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
         yield _brought_up(placed, layout, launcher, cleanup, progress, copies, shares)
 

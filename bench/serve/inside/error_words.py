@@ -10,7 +10,9 @@ LONGEST = 400
 
 def in_a_line(error):
     """An error in one line: `KeyError: 'x'`; with the missing file or server, if another error hides the cause."""
-    hidden = f": {in_a_line(error.__cause__)}" if isinstance(error.__cause__, OSError) else ""
+    hidden = ""
+    if isinstance(error.__cause__, OSError):
+        hidden = f": {in_a_line(error.__cause__)}"
     # A message may name what is missing in its next lines.
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return (text if len(text) <= LONGEST else f"{text[:LONGEST]}...") + hidden

@@ -81,7 +81,9 @@ def mail_hosts(settings):
     found = {}
     for setting, backend in mail_backends(settings).items():
         if backend == SMTP and setting == "EMAIL_BACKEND":
-            host = getattr(settings, "EMAIL_HOST", "") if settings.is_overridden("EMAIL_HOST") else ""
+            host = ""
+            if settings.is_overridden("EMAIL_HOST"):
+                host = getattr(settings, "EMAIL_HOST", "")
             found[setting] = str(host or "")
         elif backend == SMTP:
             mailer = settings.MAILERS[setting[len("MAILERS['") : -len("']")]]

@@ -156,7 +156,8 @@ class Sent:
         if self.host != "":
             headers.insert(0, ("Host", self.host or ""))
         words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
-        words += ["--http1.0"] if self.version == "1.0" else []
+        if self.version == "1.0":
+            words.append("--http1.0")
         if self.method == "HEAD":
             words += ["--head"]
         elif self.method != "GET":

@@ -112,7 +112,9 @@ class Process:
         if self._death is None and status is not None:
             how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
             # A program says why it ends or aborts. What another signal kills writes nothing at its end.
-            words = self._last_words() if status >= 0 or status == -signal.SIGABRT else ""
+            words = ""
+            if status >= 0 or status == -signal.SIGABRT:
+                words = self._last_words()
             self._death = DeploymentError(f"{self.name} {how}{f': {words}' if words else ''}", self.log)
         return self._death
 

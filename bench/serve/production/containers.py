@@ -249,7 +249,9 @@ def _of_server(server: Server, program: Program, address: Address, placed: Place
     application = program.site and server.speaks == "http"
     # Health checks get a response under any host name, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
-    ready_path = case.project.ready if plain and case.project.ready in opened.health_paths(case.project) else ""
+    ready_path = ""
+    if plain and case.project.ready in opened.health_paths(case.project):
+        ready_path = case.project.ready
     return Container(
         program,
         reload=_reload(program),
@@ -290,7 +292,9 @@ def _ports(placed: Placed) -> list[dict[str, Any]]:
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
     # Only the server in front that terminates TLS may reach a server without TLS.
-    own = f"{LOOPBACK}:{port}" if port == one_host.PLAIN_PORT and not ends_tls else ""
+    own = ""
+    if port == one_host.PLAIN_PORT and not ends_tls:
+        own = f"{LOOPBACK}:{port}"
     return [
         {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}
         for name, number, service in found

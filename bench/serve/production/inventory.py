@@ -76,8 +76,10 @@ class Host:
         options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
         # A separate connection, even if connections are shared: its commands end with it.
         options += ["-o", "ControlPath=none", "-o", f"ServerAliveInterval={ALIVE_S}", "-p", str(self.port)]
-        options += ["-l", self.user] if self.user else []
-        options += ["-i", self.key] if self.key else []
+        if self.user:
+            options += ["-l", self.user]
+        if self.key:
+            options += ["-i", self.key]
         return ["ssh", *options, *self.arguments, "--", self.target, script]
 
 

@@ -207,10 +207,14 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     context  from host_context
     """
     names = [NOTE, INSTALL, FIREWALL, *SCRIPTS, PAGES, *SETTINGS]
-    names += ["benchapp-certificate"] if context["ends_tls"] else []
-    names += [project_files.BACKUPS, RESTORE] if context["backed_up"] else []
-    names += ["logrotate.conf"] if context["rotated"] else []
-    names += ["sysctl.conf"] if context["sysctls"] else []
+    if context["ends_tls"]:
+        names.append("benchapp-certificate")
+    if context["backed_up"]:
+        names += [project_files.BACKUPS, RESTORE]
+    if context["rotated"]:
+        names.append("logrotate.conf")
+    if context["sysctls"]:
+        names.append("sysctl.conf")
     site = context["name"]
     for name in names:
         yield name, name.replace(KIT, site), context

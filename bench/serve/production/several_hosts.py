@@ -136,7 +136,8 @@ class _Writing:
         files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
         # Files only for one of several hosts: its firewall, the setup of the database, the requests to its servers.
         own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
-        own += [READY] if context["ready_at"] else []
+        if context["ready_at"]:
+            own.append(READY)
         files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
         written = render.write_files(seen, target, share.servers)
         written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]

@@ -133,7 +133,8 @@ class Split:
         every, behind = {}, []
         for web in self.web:
             every[web] = [Address(web.address, FIRST_PORT + number) for number in numbers]
-            behind += every[web] if web != without else []
+            if web != without:
+                behind += every[web]
         listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
         return replace(placed, wiring=Wiring(listens, {asked: behind}))
 
