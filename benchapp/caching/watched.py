@@ -121,6 +121,8 @@ class _Watched(UserDict, dict):
         """A copy that is not watched."""
         return dict(self)
 
+    __copy__ = copy
+
     def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[dict[str, Any]]]:
         return dict, (dict(self),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from collections.abc import Callable
@@ -214,6 +215,9 @@ def test_watched_cookies_are_a_dictionary_to_c_code():
         assert "cookie:any" in reads.names
         assert dict(WatchedCookies(cookies, reads)) == cookies
         assert len(WatchedCookies(cookies, reads)) == len(cookies)
+        copied = copy.copy(WatchedCookies(cookies, reads))
+        assert json.loads(json.dumps(copied)) == cookies
+        assert {**copied} == cookies
 
 
 @pytest.mark.parametrize(
