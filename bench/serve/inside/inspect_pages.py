@@ -22,6 +22,8 @@ PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_col
 # No layer sees the reads of these, if they come first.
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
 TOOLBAR = "debug_toolbar."
+# The beginnings of names of what a visitor may have another value of.
+OF_VISITOR = ("session", "reads ", "header ")
 # Static files that the page which is rendered now names and nobody has: name -> the line that names it.
 MISSING_STATIC = {}
 
@@ -60,8 +62,8 @@ def _asked(path, host, settings, aliases, harmless, timeout_s):
         for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
-        found = stack.enter_context(causes())
-        readers = stack.enter_context(readers_of(settings, harmless, found))
+        found, noted = stack.enter_context(causes())
+        readers = stack.enter_context(readers_of(settings, harmless, found, noted))
         answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
         if getattr(answer, "streaming", False):
             # It may never end.
@@ -124,21 +126,23 @@ def rolled_back(transaction, alias):
 def causes():
     """Yields a dictionary that gets the first cause of each: `session` (read), `vary`, the name of a cookie that is
     set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was read. A
-    cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
+    cause is a line of a template or of the project, `base.html:12`, or the name of a package's module. Yields, too, a
+    list that gets each of them with its cause, in their order.
     """
     from django.conf import settings
     from django.contrib.sessions.backends.base import SessionBase
     from django.http.response import HttpResponseBase, ResponseHeaders
     from django.middleware import csrf
 
-    found = {}
+    found, noted = {}, []
 
     def watched(function, name_of):
         def wrapper(*args, **kwargs):
             # Whatever goes wrong here is not the project's fault.
             with contextlib.suppress(Exception):
                 if name := name_of(*args, **kwargs):
-                    found.setdefault(name, cause_of(sys._getframe(1)))
+                    noted.append((name, cause_of(sys._getframe(1))))
+                    found.setdefault(*noted[-1])
             return function(*args, **kwargs)
 
         return wrapper
@@ -154,56 +158,71 @@ def causes():
             (SessionBase, "_session", read),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
-            *_watched_cache(found, watched),
+            *_watched_cache(found, noted),
             # The middleware sets this cookie later.
             (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
         ):
             undo.callback(setattr, owner, name, vars(owner)[name])
             setattr(owner, name, replacement)
-        yield found
+        yield found, noted
 
 
-def _watched_cache(found, watched):
+def _watched_cache(found, noted):
     """Replacements in Django's caches of pages and parts: owner, name, function."""
-    from django.conf import settings
     from django.middleware import cache
     from django.templatetags.cache import CacheNode
 
+    learn = cache.learn_cache_key
+    before_view = [0]
+
+    def begun(*args, **named):
+        """Called by cache_page and FetchFromCacheMiddleware before the view. A stored page is rendered all the same."""
+        before_view[0] = len(noted)
+
     def learned(request, response, *args, **named):
         """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
-        read = [name for name in found if name == "session" or name.startswith("reads ")]
-        # The key of a page has the language that this cookie chooses.
-        language = f"reads {settings.LANGUAGE_COOKIE_NAME}"
-        if settings.USE_I18N and language in read:
-            read.remove(language)
-        if read and "cookie" not in response.headers.get("Vary", "").lower():
-            found.setdefault("shared", found[read[0]])
+        # Whatever goes wrong here is not the project's fault.
+        with contextlib.suppress(Exception):
+            for place, (name, cause) in enumerate(noted):
+                # No page depends on most headers that middleware reads, as for a log.
+                is_of_log = name.startswith("header ") and place < before_view[0]
+                if name.startswith(OF_VISITOR) and not is_of_log and not _is_in_key(name, response):
+                    found.setdefault("shared", cause)
+        return learn(request, response, *args, **named)
 
-    # A page that has been stored before is rendered all the same.
-    yield cache, "get_cache_key", lambda *args, **named: None
-    yield cache, "learn_cache_key", watched(cache.learn_cache_key, learned)
-    yield CacheNode, "render", _watched_part(found, CacheNode.render)
+    yield cache, "get_cache_key", begun
+    yield cache, "learn_cache_key", learned
+    yield CacheNode, "render", _watched_part(found, noted, CacheNode.render)
 
 
-def _watched_part(found, render):
+def _is_in_key(name, response):
+    """True if Django's cache stores a page for each value of what was read."""
+    from django.conf import settings
+
+    # The key has the address, and the language, which a cookie or header chooses.
+    if name in ("header host", "header scheme"):
+        return True
+    if settings.USE_I18N and name in ("header accept-language", f"reads {settings.LANGUAGE_COOKIE_NAME}"):
+        return True
+    varies = response.headers.get("Vary", "").lower().replace(",", " ").split()
+    return (name.removeprefix("header ") if name.startswith("header ") else "cookie") in varies
+
+
+def _watched_part(found, noted, render):
     """A replacement of the tag {% cache %} that finds parts stored for everybody, without a visitor's name."""
-
-    def is_read(name):
-        return name == "session" or name.startswith("reads ")
 
     def wrapper(node, context):
         if node.vary_on:
             return render(node, context)
-        outside = {name: found.pop(name) for name in list(found) if is_read(name)}
+        before = len(noted)
         _forget_user(context)
         try:
             # A part that has been stored before is rendered all the same.
             return node.nodelist.render(context)
         finally:
-            inside = [name for name in found if is_read(name)]
-            if inside:
-                found.setdefault("shared-part", found[inside[0]])
-            found.update(outside)
+            for name, cause in noted[before:]:
+                if name.startswith(OF_VISITOR):
+                    found.setdefault("shared-part", cause)
 
     return wrapper
 
@@ -220,12 +239,12 @@ def _forget_user(context):
 
 
 @contextlib.contextmanager
-def readers_of(settings, harmless, found):
+def readers_of(settings, harmless, found, noted):
     """Yields a dictionary that gets each read of the visitor that keeps the page out of the layers, by the layers'
     names (`cookie:theme`, `user-agent`), each with its reader, `site1.country.Country`.
 
-    `found` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched at the
-    place of CachingMiddleware.
+    `found` and `noted` get the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is
+    watched at the place of CachingMiddleware.
     """
     from django.test import override_settings
 
@@ -240,10 +259,11 @@ def readers_of(settings, harmless, found):
 
     def note(name):
         frames = list(_own_frames(sys._getframe(2)))
-        if name not in left_out and name not in readers and not _is_harmless(frames, harmless):
-            readers[name] = _reader(frames)
+        if name not in left_out and not _is_harmless(frames, harmless):
+            readers.setdefault(name, _reader(frames))
             key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
-            found.setdefault(key, cause_of(sys._getframe(2)))
+            noted.append((key, cause_of(sys._getframe(2))))
+            found.setdefault(*noted[-1])
 
     _NOTES.append(note)
     try:

@@ -43,8 +43,8 @@ WEAK_KEY = "security.W009"
 @finding(
     "shared-page",
     WARNING,
-    "put vary_on_cookie inside of cache_page and UpdateCacheMiddleware first in MIDDLEWARE, or leave both to the layer "
-    "page-cache",
+    "put vary_on_cookie or vary_on_headers inside of cache_page and UpdateCacheMiddleware first in MIDDLEWARE, or "
+    "leave both to the layer page-cache",
     link=f"{DOCS}/topics/cache/#using-vary-headers",
     found_in=RENDER,
 )
@@ -52,9 +52,8 @@ def shared_page(examination: Examination) -> Iterator[Occurrence]:
     """Django's cache serves one visitor's page to others."""
     if pages := [page for page in examination.pages if page.shared]:
         yield Occurrence(
-            f"{listed(pages, 'shared')}: stored by Django's cache without Vary: Cookie, after the session or a "
-            "cookie was "
-            "read: visitors get each other's pages",
+            f"{listed(pages, 'shared')}: stored by Django's cache for everybody after the session, a cookie, a header "
+            "or the client's address was read that Vary does not name: visitors get each other's pages",
             first_line(pages, "shared"),
         )
 
@@ -70,8 +69,8 @@ def shared_part(examination: Examination) -> Iterator[Occurrence]:
     """A part stored by {% cache %} shows one visitor's data to others."""
     if pages := [page for page in examination.pages if page.shared_part]:
         yield Occurrence(
-            f"{listed(pages, 'shared-part')}: a part in {{% cache %}} reads the session or a cookie, and has no name "
-            "for each visitor: visitors get each other's parts",
+            f"{listed(pages, 'shared-part')}: a part in {{% cache %}} reads the session, a cookie, a header or the "
+            "client's address, and has no name for each visitor: visitors get each other's parts",
             first_line(pages, "shared-part"),
         )
 

@@ -109,7 +109,7 @@ def test_parameters_in_links_of_a_page_are_known_with_what_the_page_cache_is_tol
 
 CACHED_VIEWS = """
 from django.views.decorators.cache import cache_control, cache_page
-from django.views.decorators.vary import vary_on_cookie
+from django.views.decorators.vary import vary_on_cookie, vary_on_headers
 
 
 def mine(request):
@@ -120,12 +120,24 @@ def themed(request):
     return HttpResponse(request.COOKIES.get("theme", "light"))
 
 
+def office(request):
+    return HttpResponse("inside" if request.META["REMOTE_ADDR"] == "10.0.0.1" else "outside")
+
+
+def agent(request):
+    return HttpResponse(request.headers.get("User-Agent", ""))
+
+
 def plain(request):
-    return HttpResponse("the same for everybody")
+    return HttpResponse(f"the same for everybody at {request.build_absolute_uri()}")
 
 
 urlpatterns += [
     path("mine/", cache_page(60)(mine)),
+    path("office/", cache_page(60)(office)),
+    path("agent/", cache_page(60)(agent)),
+    path("agents/", cache_page(60)(vary_on_headers("User-Agent")(agent))),
+    path("uncached-office/", office),
     path("themed/", cache_page(60)(themed)),
     path("varied/", cache_page(60)(vary_on_cookie(mine))),
     path("private/", cache_page(60)(cache_control(private=True)(mine))),
@@ -135,7 +147,7 @@ urlpatterns += [
 
 from django.template import Context, Engine
 
-PART = "{%% load cache %%}{{ user.is_staff }}{%% cache 60 part %s %%}%s{%% endcache %%}"
+PART = "{%% load cache %%}{{ user.is_staff }}{{ request.COOKIES.theme }}{%% cache 60 part %s %%}%s{%% endcache %%}"
 
 
 def of_part(text, named=""):
@@ -146,17 +158,31 @@ def of_part(text, named=""):
 urlpatterns += [
     path("draft/", of_part("{% if user.is_staff %}draft{% endif %}")),
     path("cart/", of_part("{{ request.session.cart }}")),
+    path("theme-part/", of_part("{{ request.COOKIES.theme }}")),
+    path("agent-part/", of_part("{{ request.META.HTTP_USER_AGENT }}")),
     path("named-part/", of_part("{{ user.username }}", "user.pk")),
     path("plain-part/", of_part("the same for everybody")),
 ]
 """
 
+SEEN = """
+def seen(get_response):
+    def middleware(request):
+        request.seen_by = (request.META["REMOTE_ADDR"], request.headers.get("User-Agent"))
+        return get_response(request)
+    return middleware
+"""
+
 
 def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
-    pages_shared, parts_shared = {"/mine/", "/themed/"}, {"/draft/", "/cart/"}
-    right = ("/varied/", "/private/", "/plain/", "/uncached/", "/named-part/", "/plain-part/")
+    pages_shared = {"/mine/", "/themed/", "/office/", "/agent/"}
+    parts_shared = {"/draft/", "/cart/", "/theme-part/", "/agent-part/"}
+    right = ["/varied/", "/private/", "/plain/", "/uncached/", "/named-part/", "/plain-part/"]
+    right += ["/agents/", "/uncached-office/"]
     public = [*pages_shared, *parts_shared, *right]
-    folder = new_project("", f"[tool.benchapp]\npublic = {json.dumps(public)}\n")
+    # No page depends on what this middleware reads.
+    folder = new_project("MIDDLEWARE += ['shop.seen.seen']", f"[tool.benchapp]\npublic = {json.dumps(public)}\n")
+    (folder / "shop" / "seen.py").write_text(SEEN)
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(CACHED_VIEWS)
     pages = inspection.inspect(description.read(folder)).pages
