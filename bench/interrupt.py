@@ -38,7 +38,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._first: int | None = None
         self._raised = False
-        self._held = False
+        self._deferred = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -51,12 +51,12 @@ class Interrupts:
             signal.signal(number, handler)
 
     @contextmanager
-    def held_at_end(self) -> Iterator[None]:
+    def deferred_at_end(self) -> Iterator[None]:
         """From the end of the block on, defer signals until the end of the block of `released_at_end`."""
         try:
             yield
         finally:
-            self._held = True
+            self._deferred = True
 
     @contextmanager
     def released_at_end(self) -> Iterator[None]:
@@ -64,7 +64,7 @@ class Interrupts:
         try:
             yield
         finally:
-            self._held = False
+            self._deferred = False
             self.again()
 
     def again(self) -> None:
@@ -77,6 +77,6 @@ class Interrupts:
         self._raise()
 
     def _raise(self) -> None:
-        if self._first and not self._held and not self._raised:
+        if self._first and not self._deferred and not self._raised:
             self._raised = True
             raise Stopped(self._first)

@@ -65,14 +65,14 @@ def main(args: argparse.Namespace) -> int:
     replay = prepared.replay()
     journal = prepared.journal(args.output, replay)
     bed, progress = FaultsTestBed(journal, printer, args.allow_writes), FaultsProgress(printer)
-    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.made])
+    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.recorded])
 
     def go(interrupts: Interrupts) -> int:
         printer.say(prepared.words[0])
         printer.say(f"results go to {journal.folder.directory}")
         for outcome in prepared.newly_skipped:
             journal.folder.append(outcome)
-            progress.made(outcome, again=False)
+            progress.finish(outcome, again=False)
         session.go(interrupts, keep_going=True)
         return 0
 

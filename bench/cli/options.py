@@ -585,11 +585,11 @@ def served_words(args: argparse.Namespace) -> list[str]:
     )
 
 
-def print_names(found: list[dict[str, str]], as_json: bool) -> int:
+def print_names(items: list[dict[str, str]], as_json: bool) -> int:
     """Print names with descriptions, as a table or as JSON; returns 0."""
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(items, indent=2))
         return 0
     printer = Printer()
-    printer.say("\n".join(columns([tuple(item.values()) for item in found], width=printer.width)))
+    printer.say("\n".join(columns([tuple(item.values()) for item in items], width=printer.width)))
     return 0

@@ -91,9 +91,9 @@ def _check_settings(case: Case) -> None:
         print(f"note: SECRET_KEY ({where}) {said}", file=sys.stderr)
 
 
-def _check_changes(case: Case, given: values.Values, changes: Collection[str]) -> None:
+def _check_changes(case: Case, chosen: values.Values, changes: Collection[str]) -> None:
     """Print values of a file without effect; raises BenchError for such a --set."""
-    for name in advice.idle_changes(case, catalog.read().values[given.name]):
+    for name in advice.idle_changes(case, catalog.read().values[chosen.name]):
         happens = f"it changes no file of {case.stack.name} with layer {case.layer_name}"
         if name in changes:
             raise BenchError(f"--set {name}: {happens}; leave it out, or choose a stack whose servers have it")

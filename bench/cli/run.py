@@ -63,7 +63,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
     journal = prepared.journal(args.output, replay)
     directory = journal.folder.directory
     bed = prepared.bed(journal, outlook, prepared.load, progress)
-    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.made])
+    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.recorded])
 
     def go(interrupts: Interrupts) -> int:
         progress.announce(prepared.load.tool.name, directory)

@@ -61,7 +61,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
     journal = prepared.journal(args.output, replay)
     directory = journal.folder.directory
     bed = prepared.bed(journal, outlook, prepared.load, progress)
-    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.made])
+    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.recorded])
 
     def go(interrupts: Interrupts) -> int:
         sought = f"the highest rate with {tuner.limit.words}"
@@ -137,7 +137,7 @@ def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> 
     if chosen:
         answer = chosen.record() | {
             "sentence": tuner.sentence,
-            "instead_of": search.found[search.own.usual].record(),
+            "instead_of": search.candidates[search.own.usual].record(),
             "no_difference": [item.settings.record() for item in search.tied],
             "values": str(path),
         }

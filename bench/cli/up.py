@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
         case = _case(args)
         with (
             Printer(sys.stderr) as printer,
-            database.in_use(case.project, case.database, alone=False),
+            database.in_use(case.project, case.database, is_exclusive=False),
             deployment.deployed(case, port=args.port, progress=printer.show) as running,
         ):
             printer.clear()
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
             # A person stops the command by Ctrl-C, so this is no failure.
             return 0
         (number,) = interrupt.args
-        _say(f"{signal.Signals(number).name} before it was ready; everything it started is stopped")
+        _print(f"{signal.Signals(number).name} before it was ready; everything it started is stopped")
         return 128 + int(number)
     return 0
 
@@ -104,7 +104,7 @@ def _watch(
     A server or service that ends by itself raises DeploymentError or, with --restart, is restarted. A process killed by
     the kernel at the memory limit may be replaced at once, so the kill is printed here.
     """
-    supervisor = Supervisor(running, _say) if args.restart else None
+    supervisor = Supervisor(running, _print) if args.restart else None
     killed = 0
     while True:
         if reload_due.wait(POLL_S):
@@ -112,7 +112,7 @@ def _watch(
             _reload(running, served, args.restart)
         if (kills := running.oom_kills() or 0) > killed:
             some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
-            _say(f"out of memory: the kernel killed {some} at the limit of size {args.size}")
+            _print(f"out of memory: the kernel killed {some} at the limit of size {args.size}")
             killed = kills
         if supervisor:
             supervisor.step()
@@ -120,7 +120,7 @@ def _watch(
             raise DeploymentError(f"{error.message}; all else is stopped", error.log)
 
 
-def _say(what: str) -> None:
+def _print(what: str) -> None:
     print(f"benchapp up: {what}", file=sys.stderr, flush=True)
 
 

@@ -37,7 +37,7 @@ from bench.words import estimate, plural
 
 UP = "up"
 # Outcomes, skips, and notes for the reader.
-Found = tuple[list[Outcome], list[Skip], list[str]]
+Results = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks run only with a layer"
 # About how long a case takes to come up and be verified, with and without the checks that take seconds.
 THOROUGH_S, QUICK_S = 60, 15
@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     return 0 if all(item.ok for item in outcomes) else 1
 
 
-def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
+def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
     """Prove a layer's promises for several hosts, on deployed hosts.
 
     Raises BenchError for an option without effect, and for unreachable hosts.
@@ -108,7 +108,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
     return outcomes, [], []
 
 
-def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
+def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     """Run the suite against a running site."""
     if args.allow_writes and not args.database:
         raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --allow-writes")
@@ -125,12 +125,12 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     if args.database:
         chosen = database.parse(project, args.database)
     # The running site may be `bench up`, which shares its database.
-    lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
+    lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, project, chosen, args)
         context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
-        _say_notes(notes, printer, {})
+        _print_notes(notes, printer, {})
         outcomes = run_suite(context, selection, show_check(printer))
         return outcomes, [], [*notes, *changing.notes(context.site)]
 
@@ -149,7 +149,7 @@ def _site_of(
     return prepare(discover_site(project, chosen, chosen.url, args.allow_writes, given)), given
 
 
-def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
+def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Results:
     """Bring up each deployment that can run here, one after another, and verify it."""
     stacks = args.stack
     with working("looking at the project"):
@@ -176,7 +176,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
         time = estimate(len(cases) * (QUICK_S if args.quick else THOROUGH_S))
         what = f"{plural(len(cases), 'case')}, in about {time}"
         raise BenchError(f"without {unnamed} it verifies {what}; name {unnamed}, or add --all")
-    with database.in_use(project, rows, alone=True):
+    with database.in_use(project, rows, is_exclusive=True):
         outcomes, notes = _verify_all(
             cases, Verifier(project, selection, args.allow_writes, options.served_words(args))
         )
@@ -201,9 +201,9 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
     stack, layer = case.stack.name, case.layer_name
     try:
         with deployment.deployed(case, progress=printer.show) as running:
-            _say_notes(running.notes, printer, noted)
+            _print_notes(running.notes, printer, noted)
             found = verifier.verify(running, show_check(printer, f"{case.name}: "))
-            _say_notes(verifier.notes, printer, noted)
+            _print_notes(verifier.notes, printer, noted)
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
             printer.show(f"stopping {stack}")
@@ -212,7 +212,7 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
         return [_not_up(stack, layer, error)]
 
 
-def _say_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> None:
+def _print_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> None:
     """Print new notes, and remember them."""
     for note in notes:
         if note not in noted:

@@ -138,7 +138,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
             visitors.kill()
             visitors.wait()
             observer.stop()
-        observer.look_back()
+        observer.record_effects()
         left = observer.condition
         assert (left.oom_kills, left.came_back) == (1, False)
         # The web server lives, and has nobody to ask.
@@ -156,6 +156,6 @@ def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url
         os.kill(worker.pid, signal.SIGKILL)
         until(lambda: len({*master.children()} - {worker}) > len(others), "the master has started another worker")
         observer.stop()
-        observer.look_back()
+        observer.record_effects()
         left = observer.condition
         assert (left.restarts, left.oom_kills, left.came_back) == (1, 0, True)

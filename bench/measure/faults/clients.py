@@ -28,7 +28,7 @@ BETWEEN_S, SETTLED_S = 0.1, 0.3
 # two in a row. Pauses between requests keep them from being a load.
 OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
 # A cheap page like the visitors' own, which waits for threads and not for the processor.
-ASKED = PAGE.format("beside-slow")
+OTHERS_PAGE = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
 DOWNLOAD = "/__probe__/download/6/"
 # So many clients send a body of so many bytes, but hold the last byte back for so long; then each upload has its time
@@ -70,7 +70,7 @@ class Slowness:
     buffer: int | None = None
 
 
-HEADERS = Slowness("unfinished header blocks", f"GET {ASKED} HTTP/1.1\r\nHost: {{}}\r\n")
+HEADERS = Slowness("unfinished header blocks", f"GET {OTHERS_PAGE} HTTP/1.1\r\nHost: {{}}\r\n")
 FORM_HEAD = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n"
 BODIES = Slowness("slow bodies", f"POST {FORM} HTTP/1.1\r\nHost: {{}}\r\n{FORM_HEAD}x")
 READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r\n", at_once=4, buffer=2048)
@@ -85,7 +85,7 @@ def _slow(name: str, what: str, how: Slowness, then: Callable[[FaultContext], No
         with scene.cause():
             with ExitStack() as clients, _bounded_memory(scene, in_front(scene)) as measure:
                 for before, count in zip((0, *STEPS), STEPS, strict=False):
-                    if problem := _held_up(scene, how, clients, count - before):
+                    if problem := _effect_of_more(scene, how, clients, count - before):
                         scene.figures["stops_at"] = count
                         scene.wrong.append(f"{count} {how.name} stop it: {problem}")
                         break
@@ -99,7 +99,7 @@ def _slow(name: str, what: str, how: Slowness, then: Callable[[FaultContext], No
     return Fault(name, "abused", title, run, Expected(lost=0, recovery_s=None))
 
 
-def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) -> str:
+def _effect_of_more(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) -> str:
     """The effect of so many more slow clients on the site, or empty."""
     try:
         for number in range(more):
@@ -111,7 +111,7 @@ def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) 
     except OSError as error:
         return f"a connection: {error or type(error).__name__}"
     time.sleep(SETTLED_S)
-    return others_wait(scene.target, (ASKED, scene.site.url("health")))
+    return others_wait(scene.target, (OTHERS_PAGE, scene.site.url("health")))
 
 
 def others_wait(target: Target, paths: tuple[str, ...]) -> str:
@@ -210,12 +210,12 @@ def malformed(scene: FaultContext) -> Generator[None]:
     share = islice(requests(SEED, MALFORMED, scene.target.netloc), scene.round - 1, None, scene.rounds)
 
     def meanwhile() -> None:
-        workers.look()
+        workers.update()
         scene.supervisor.step()
 
     with scene.cause():
         answers = send_all(scene.target, share, rate, MALFORMED_S / scene.rounds, meanwhile)
-    workers.look()
+    workers.update()
     without = Counter(answer for _, answer in answers)
     errors = Counter(kind for kind, it in answers if isinstance(it, int) and it >= 500 and it not in REFUSALS)
     scene.figures |= {
@@ -251,7 +251,7 @@ def copied_headers(scene: FaultContext) -> Generator[None]:
     yield
     with scene.cause():
         for line in COPIED:
-            head = http.build(scene.target, "GET", ASKED).removesuffix(b"\r\n")
+            head = http.build(scene.target, "GET", OTHERS_PAGE).removesuffix(b"\r\n")
             _flooded(scene, f"100,000 times {line.decode().strip()}", [head, *repeat(line * 1000, 100), b"\r\n"])
 
 
@@ -266,7 +266,7 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
                     break
                 if number % LOOK_EVERY == 0:
                     scene.supervisor.step()
-                    workers.look()
+                    workers.update()
                     most = max(most, _known_memory_mb(scene))
             got_status = str(connection.read().status)
     except TimeoutError:
@@ -279,7 +279,7 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
         scene.wrong.append(f"{what}: {got_status}")
     if most - before > MAX_GROWN_MB:
         scene.wrong.append(f"{what}: the servers grew by {most - before:.0f} MB")
-    if workers.look():
+    if workers.update():
         scene.wrong.append(f"{what}: {workers.ended} worker processes ended")
 
 

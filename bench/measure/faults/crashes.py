@@ -26,13 +26,13 @@ HANGS_S = 3.0
 def worker(scene: FaultContext) -> Generator[None]:
     """One worker process of the application server is killed; its master replaces it."""
 
-    def answering() -> int:
+    def responding_process() -> int:
         return int(json.loads(http.get(scene.running.url, INSIDE))["process_id"])
 
-    if answering() in scene.running.pids.values():
+    if responding_process() in scene.running.pids.values():
         raise FaultNotApplicable("the application server has no worker processes under a master")
     yield
-    killed = answering()
+    killed = responding_process()
     with scene.cause():
         os.kill(killed, signal.SIGKILL)
 

@@ -124,7 +124,7 @@ def recycled_workers(scene: FaultContext) -> Generator[None]:
     yield
     with scene.cause():
         workers, began = Workers(scene.running), time.monotonic()
-        while workers.look() < RECYCLED and time.monotonic() < began + RECYCLED_S:
+        while workers.update() < RECYCLED and time.monotonic() < began + RECYCLED_S:
             scene.wait(POLL_S)
     scene.figures["workers_replaced"] = workers.ended
     if not workers.ended:

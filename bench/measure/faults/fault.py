@@ -88,7 +88,7 @@ def fault(
 ) -> Callable[[Run], Fault]:
     """Make a Fault of a function, whose docstring is its title; `changes` are values for its deployment."""
 
-    def made(run: Run) -> Fault:
+    def define(run: Run) -> Fault:
         return Fault(name, group, " ".join((run.__doc__ or "").split()), run, expected, misfit, changes)
 
-    return made
+    return define

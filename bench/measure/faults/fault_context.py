@@ -78,7 +78,7 @@ class Versions:
 
     def __init__(self, releases: Releases, word: str = FIRST):
         self._releases = releases
-        self._made = 1
+        self._number = 1
         self.word = word
         self.served = releases.current.resolve()
 
@@ -93,15 +93,15 @@ class Versions:
                 f"the settings {project.settings} are imported from outside of {project.folder}: a new version of that "
                 "folder would not be served"
             )
-        self._made += 1
-        word = f"release-{self._made}"
+        self._number += 1
+        word = f"release-{self._number}"
 
         def change(folder: Path) -> None:
             for name in FILES:
                 text = (folder / name).read_text("utf-8")
                 (folder / name).write_text(text.replace(FIRST, word), "utf-8")
 
-        folder = self._releases.add(str(self._made), change)
+        folder = self._releases.add(str(self._number), change)
         self._releases.collect_static(folder)
         if broken:
             (folder / "bench" / "serve" / "inside" / "__init__.py").write_text(BROKEN, "utf-8")
@@ -114,18 +114,18 @@ class Versions:
 
 
 class Workers:
-    """Counts ended processes of the servers, except their masters; call `look` often enough."""
+    """Counts ended processes of the servers, except their masters; call `update` often enough."""
 
     def __init__(self, running: Running):
         self.ended = 0
         self._running = running
-        self._seen = supervise.children(running.chain.servers)
+        self._processes = supervise.children(running.chain.servers)
 
-    def look(self) -> int:
+    def update(self) -> int:
         """Count processes ended since the last look; returns the total."""
         now = supervise.children(self._running.chain.servers)
-        self.ended += len(self._seen - now)
-        self._seen = now
+        self.ended += len(self._processes - now)
+        self._processes = now
         return self.ended
 
 
@@ -168,13 +168,13 @@ class FaultContext:
         accounts = Accounts(self.site, env)
         return Context(target_of(self.running), self.site, case.layers, accounts, env, running=self.running)
 
-    def note(self, found: Iterable[Finding]) -> None:
+    def note(self, findings: Iterable[Finding]) -> None:
         """Add figures and mismatches of `verify`.
 
         Raises FaultNotApplicable for a NotTried.
         """
         try:
-            for finding in found:
+            for finding in findings:
                 if isinstance(finding, NotTried):
                     raise finding
                 if isinstance(finding, Figure):

@@ -85,7 +85,7 @@ class FaultSession:
     capacity: float = 0.0
 
     @property
-    def is_whole(self) -> bool:
+    def is_usable(self) -> bool:
         """True if everything runs and the site responds, so that another fault can be made."""
         return self.running.died() is None and self.running.answers()
 
@@ -151,11 +151,11 @@ class FaultSession:
     def pages(self) -> list[RequestedPage]:
         """New pages, in no layer yet, and pages of the project."""
         token = secrets.token_hex(4)
-        return visitors.pages(token, self.cookies, _first_said(self.running, token)[-1], self.own)
+        return visitors.pages(token, self.cookies, _first_mark(self.running, token)[-1], self.own)
 
 
 def with_verdict(
-    fault: Fault, scene: FaultContext, found: Observations, outcome: FaultOutcome, bounds: Mapping[str, float]
+    fault: Fault, scene: FaultContext, observations: Observations, outcome: FaultOutcome, bounds: Mapping[str, float]
 ) -> FaultOutcome:
     """The outcome with its status, derived from its figures."""
     restarted = "restarted" in scene.servers.values()
@@ -166,9 +166,9 @@ def with_verdict(
         operator=f"restart, {outcome.failed} requests refused" if restarted else scene.operator,
         servers=scene.servers or None,
         figures=scene.figures or None,
-        request=_as_curl(scene.running.url, found.asked) if found.asked else None,
+        request=_as_curl(scene.running.url, observations.page) if observations.page else None,
     )
-    if why := judge.discarded(outcome, found.failed_before, bounds):
+    if why := judge.discarded(outcome, observations.failed_before, bounds):
         return replace(outcome, status="discarded", reason=why, declared=None)
     wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
     if wrong and not outcome.declared:
@@ -200,7 +200,7 @@ def open_session(
             with _accounts(site, running, notes) as cookies:
                 assert running.releases is not None
                 supervisor = Supervisor(running, progress)
-                versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
+                versions = Versions(running.releases, _first_mark(running, secrets.token_hex(4))[0])
                 own = _own_pages(running)
                 stage = FaultSession(
                     running, supervisor, versions, site, cookies, own, notes, directory, bounds, rounds
@@ -214,7 +214,7 @@ def open_session(
             progress(f"stopping {case.stack.name}")
 
 
-def _first_said(running: Running, token: str) -> tuple[str, ...]:
+def _first_mark(running: Running, token: str) -> tuple[str, ...]:
     """The mark of a new page for visitors. Raises BenchError without a mark."""
     path = visitors.PAGE.format(token)
     said = visitors.parse_page_marker(http.get(running.url, path).decode())

@@ -193,10 +193,10 @@ def requests(seed: int, count: int, netloc: str) -> Iterator[Malformed]:
     lengths = tuple(b"%d" % length for length in (4, 5, whole, whole + 40))
     choices = CHOICES | {b"host": (host,), b"length": lengths}
 
-    def word(found: re.Match[bytes]) -> bytes:
-        if found[1] == b"noise":
+    def word(match: re.Match[bytes]) -> bytes:
+        if match[1] == b"noise":
             return choice.randbytes(choice.randint(1, 2_000))
-        return filled(choice.choice(choices[found[1]]))
+        return filled(choice.choice(choices[match[1]]))
 
     def filled(form: bytes) -> bytes:
         return re.sub(rb"<([a-z ]+)>", word, form)

@@ -43,13 +43,13 @@ class Observations:
     figures        fields of bench.measure.records.faults.FaultOutcome
     failed_before  requests without a right response before the fault
     named          static files referenced by pages
-    asked          the page of the first request without a right response, or None
+    page           the page of the first request without a right response, or None
     """
 
     figures: dict[str, Any]
     failed_before: int
     named: frozenset[str]
-    asked: RequestedPage | None
+    page: RequestedPage | None
 
 
 def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> Observations:
@@ -58,7 +58,7 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
     bad = [visit for visit in since if not visit.is_good]
     good = [visit for visit in since if visit.is_good]
     wrong = _wrong(visits, pages, moments)
-    right = [visit for visit in good if visit.said and visit not in wrong]
+    right = [visit for visit in good if visit.mark and visit not in wrong]
     stale: dict[Visit, str] = {}
     for visit in right:
         if why := _stale(visit, pages[visit.page], moments):
@@ -66,10 +66,10 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
     first = min([*bad, *wrong, *stale], key=lambda visit: visit.due, default=None)
     figures = {
         "watched_s": round(max((visit.due for visit in since), default=moments.struck) - moments.struck, 3),
-        "requests_new": sum(not visit.kept for visit in since),
-        "requests_kept": sum(visit.kept for visit in since),
-        "failed_new": sum(not visit.kept for visit in bad),
-        "failed_kept": sum(visit.kept for visit in bad),
+        "requests_new": sum(not visit.keep_alive for visit in since),
+        "requests_kept": sum(visit.keep_alive for visit in since),
+        "failed_new": sum(not visit.keep_alive for visit in bad),
+        "failed_kept": sum(visit.keep_alive for visit in bad),
         "retried": sum(visit.again > 0 for visit in since),
         "failures": dict(Counter(visit.failure or str(visit.status) for visit in bad)),
         "longest_gap_s": _longest_gap([visit for visit in good if pages[visit.page].account], since, moments.struck),
@@ -82,7 +82,7 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
         **_versions(right, moments),
     }
     failed_before = sum(not visit.is_good for visit in visits if visit.end < moments.struck)
-    named = frozenset(visit.said[-1] for visit in visits if visit.said)
+    named = frozenset(visit.mark[-1] for visit in visits if visit.mark)
     return Observations(figures, failed_before, named, pages[first.page] if first else None)
 
 
@@ -131,10 +131,10 @@ def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fau
 
 def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[str]:
     """Defects of a page for an account."""
-    if len(visit.said) != 5:
+    if len(visit.mark) != 5:
         yield f"{visit.size:,} bytes, cut or of another page"
         return
-    code, template, account, _, _ = visit.said
+    code, template, account, _, _ = visit.mark
     if account != expected:
         yield f"the page of {account}, not of {expected}"
     if code != template:
@@ -146,10 +146,10 @@ def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[s
 def _stale(visit: Visit, page: RequestedPage, moments: FaultTimeline) -> str | None:
     """The reason why a page is stale, or None."""
     ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
-    age_s = visit.due + moments.wall_s - float(visit.said[3])
+    age_s = visit.due + moments.wall_s - float(visit.mark[3])
     if age_s > ttl_s + AGE_SLACK_S:
         return f"GET {page.path}: rendered {age_s:.1f} s before the request, {ttl_s:g} s are allowed"
-    if moments.deployed and visit.due > moments.deployed and visit.said[0] == moments.old != moments.new:
+    if moments.deployed and visit.due > moments.deployed and visit.mark[0] == moments.old != moments.new:
         return f"GET {page.path}: {moments.old} came {visit.due - moments.deployed:.1f} s after the deploy"
     return None
 
@@ -158,8 +158,8 @@ def _versions(right: Sequence[Visit], moments: FaultTimeline) -> dict[str, float
     """For how long the old version came after the deploy, and both came side by side; None without a deploy."""
     stale_s = mixed_s = None
     if moments.old != moments.new:
-        old = [visit for visit in right if visit.said[0] == moments.old]
-        new = [visit.end for visit in right if visit.said[0] == moments.new]
+        old = [visit for visit in right if visit.mark[0] == moments.old]
+        new = [visit.end for visit in right if visit.mark[0] == moments.new]
         if moments.deployed is not None:
             stale_s = round(max([0.0, *(visit.due - moments.deployed for visit in old)]), 3)
         if new:

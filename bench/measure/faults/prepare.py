@@ -56,7 +56,7 @@ class PreparedFaults:
     before: Run | None = None
 
     @property
-    def made(self) -> tuple[FaultOutcome, ...]:
+    def recorded(self) -> tuple[FaultOutcome, ...]:
         """The outcomes of the resumed run, in order."""
         if not self.before:
             return ()
@@ -64,7 +64,7 @@ class PreparedFaults:
 
     def replay(self) -> Replay[PlannedFault, FaultOutcome]:
         """Replay the schedule up to the first missing fault."""
-        return Replay(schedule(self.faults), counting(self.made))
+        return Replay(schedule(self.faults), counting(self.recorded))
 
     def journal(self, folder: Path | None, replay: Replay[PlannedFault, FaultOutcome]) -> Journal:
         """The journal, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
@@ -75,13 +75,13 @@ class PreparedFaults:
     @property
     def newly_skipped(self) -> list[FaultOutcome]:
         """Outcomes of skipped faults without a record so far."""
-        known = {outcome.key for outcome in self.made}
+        known = {outcome.key for outcome in self.recorded}
         return [replace(outcome, started_at=now()) for outcome in self.skipped if outcome.key not in known]
 
     @property
     def words(self) -> list[str]:
         """Lines for people: number of remaining faults, estimated time, and skipped faults with reasons."""
-        done = {outcome.key for outcome in counting(self.made)}
+        done = {outcome.key for outcome in counting(self.recorded)}
         left = [item for item in self.faults if item.key not in done]
         count, ups = len(left), len({item.deployment for item in left})
         skipped: dict[str, list[str]] = {}
@@ -140,13 +140,13 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
     )
 
 
-def stopped_faults(directory: Path, project: UnderTest, asked: str | None) -> PreparedFaults:
+def stopped_faults(directory: Path, project: UnderTest, named_database: str | None) -> PreparedFaults:
     """The remaining faults in a folder; `project` is from the command line. Raises BenchError if they cannot be
     resumed."""
     run = read_faults(directory)
     plan = run.info.plan
     project = recorded_project(project, plan.project, plan.describe)
-    planned, skipped = _faults(plan, project, same_database(directory, project, asked, plan))
+    planned, skipped = _faults(plan, project, same_database(directory, project, named_database, plan))
     return PreparedFaults(
         info=run.info, faults=planned, skipped=skipped, environment=lambda: run.environment, before=run
     )

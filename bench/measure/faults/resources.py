@@ -102,7 +102,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
                         row.edit(f"after an edit on {what}")
                     # The pages that the write removed have made room.
                     fill()
-                    scene.note(_whole_pages(scene, what))
+                    scene.note(_complete_pages(scene, what))
                     scene.wait(FULL_S / 2)
                     disk.free()
             for row in edited:
@@ -111,7 +111,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
             yield
 
 
-def _whole_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
+def _complete_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
     """Findings on new pages."""
     for view in ("page", "large"):
         for _ in range(NEW_PAGES):

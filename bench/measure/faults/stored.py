@@ -76,12 +76,12 @@ def made_up_pages(scene: FaultContext) -> Generator[None]:
     over = threading.Event()
     deadline = time.monotonic() + MADE_UP_S
 
-    def ask() -> None:
+    def request_pages() -> None:
         while not over.is_set() and (number := next(numbers)) < MADE_UP:
             status_of(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
 
     with scene.cause(), ThreadPoolExecutor(CLIENTS) as pool:
-        clients = [pool.submit(ask) for _ in range(CLIENTS)]
+        clients = [pool.submit(request_pages) for _ in range(CLIENTS)]
         try:
             while time.monotonic() < deadline and not all(client.done() for client in clients):
                 scene.wait(LOOK_S)

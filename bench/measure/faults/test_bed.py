@@ -32,7 +32,7 @@ class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
         opened = fault_session.open_session(
             deployment.case, directory, self.printer.show, plan.guards or {}, plan.rounds, self.allow_writes
         )
-        with opened as site, interrupts.held_at_end():
+        with opened as site, interrupts.deferred_at_end():
             for note in self.journal.note(site.notes):
                 self.printer.say(f"note: {note}")
             yield site
@@ -53,7 +53,7 @@ class FaultsProgress:
         deployment = item.deployment
         self.printer.show(f"{deployment.stack} with layer {deployment.layer}: {item.outcome.fault}")
 
-    def made(self, record: FaultOutcome, again: bool) -> None:
+    def finish(self, record: FaultOutcome, again: bool) -> None:
         """A fault was made, or is not possible."""
         self.printer.say(line(record))
 

@@ -85,9 +85,9 @@ def parse_page_marker(body: str) -> tuple[str, ...] | None:
     return found.groups()
 
 
-def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:
+def job(url: str, requested: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:
     """The load: every second request closes its connection, so that half of all requests open one."""
-    turns = [*asked, *asked]
+    turns = [*requested, *requested]
     headers = tuple(
         (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
         for number, page in enumerate(turns)
@@ -104,10 +104,10 @@ def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None
     )
 
 
-def capacity(url: str, asked: Sequence[RequestedPage], directory: Path) -> float:
+def capacity(url: str, requested: Sequence[RequestedPage], directory: Path) -> float:
     """Responses a second in a closed loop. Raises TrialError without any."""
     tool = ClosedLoopTool()
-    command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
+    command = tool.command(sys.executable, job(url, requested, CAPACITY_S, None))
     directory.mkdir(parents=True, exist_ok=True)
     texts = load_process.run(command, CAPACITY_CONNECTIONS, directory, "capacity", CAPACITY_S + PATIENCE_S + 5)
     figures = tool.parse(*texts)
@@ -125,7 +125,7 @@ def rate_of(capacity_per_second: float) -> int:
 
 
 @contextmanager
-def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directory: Path) -> Iterator[list[Visit]]:
+def background_load(url: str, requested: Sequence[RequestedPage], rate: int, directory: Path) -> Iterator[list[Visit]]:
     """Visitors who send requests until the block ends; then the list has their visits.
 
     Visit.page is an index of the requested pages, taken twice. Raises errors of the load tool.
@@ -133,7 +133,7 @@ def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directo
     tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    command = tool.command(sys.executable, job(url, asked, MAX_S, rate))
+    command = tool.command(sys.executable, job(url, requested, MAX_S, rate))
     limit_s = MAX_S + PATIENCE_S + 10
     with ThreadPoolExecutor(1, "visitors") as pool:
         load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)

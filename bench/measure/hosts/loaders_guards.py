@@ -31,29 +31,29 @@ CHANCE = 0.005
 
 def evaluate(
     tool: Engine,
-    seen: Observed,
+    total: Observed,
     shares: Sequence[LoadShare],
     costs: Mapping[str, HostCosts],
     bounds: Mapping[str, float],
 ) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, or the reason to discard the trial.
 
-    seen   of all shares together
+    total  of all shares together
     costs  costs of each host, by name
     """
-    found = guards.evaluate(seen, bounds)
+    found = guards.evaluate(total, bounds)
     if "tool" in bounds:
-        found["tool"] = _wrong(tool, seen, shares, costs, bounds["tool"]) or _unknown(costs) or OK
+        found["tool"] = _wrong(tool, total, shares, costs, bounds["tool"]) or _unknown(costs) or OK
     return found
 
 
 def _wrong(
-    tool: Engine, seen: Observed, shares: Sequence[LoadShare], costs: Mapping[str, HostCosts], bound: float
+    tool: Engine, total: Observed, shares: Sequence[LoadShare], costs: Mapping[str, HostCosts], bound: float
 ) -> str:
     """The first untrusted load host or link, or empty."""
     for share in shares:
         name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
-        found = guards.evaluate(observed(tool, share, seen), {"tool": bound})
+        found = guards.evaluate(observed(tool, share, total), {"tool": bound})
         if guards.discards(found):
             return f"{name}: {found['tool']}"
         if clock.wrong:
@@ -62,7 +62,7 @@ def _wrong(
             return f"the clock of {name} is known to within {clock.error_ms:.0f} ms only: its link is slow"
         if late_ms > MAX_START_MS:
             return f"{name} began {late_ms:.0f} ms late"
-    return disagreement(shares, MAX_SLOWER) or _full_link(costs, seen.figures.duration_s)
+    return disagreement(shares, MAX_SLOWER) or _full_link(costs, total.figures.duration_s)
 
 
 def _full_link(costs: Mapping[str, HostCosts], seconds: float) -> str:
@@ -73,11 +73,11 @@ def _full_link(costs: Mapping[str, HostCosts], seconds: float) -> str:
     return ""
 
 
-def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
+def observed(tool: Engine, share: LoadShare, total: Observed) -> Observed:
     """Observations of one load host."""
     figures: Figures = share.figures(tool).supported()
     busy = round(share.cpu_s / (figures.duration_s * share.cores), 4)
-    return replace(whole, figures=figures, tool_cpu_share=busy)
+    return replace(total, figures=figures, tool_cpu_share=busy)
 
 
 def disagreement(shares: Sequence[LoadShare], margin: float) -> str:

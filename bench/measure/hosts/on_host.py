@@ -46,7 +46,7 @@ def main(argv: list[str]) -> None:
     here = float(begins) + own["ahead_ms"] / 1000
     warm_up_s = trial["warm_up_s"]
     if own["processes"] and warm_up_s:
-        _made(trial, own, seconds=warm_up_s, times=(), begins=here - PAUSE_S - warm_up_s)
+        _make_load(trial, own, seconds=warm_up_s, times=(), begins=here - PAUSE_S - warm_up_s)
     packed = zlib.compress(json.dumps(_load(trial, own, here)).encode())
     print(base64.b64encode(packed).decode())
 
@@ -70,13 +70,13 @@ def _load(trial: dict[str, Any], own: dict[str, Any], begins: float) -> dict[str
     counts, used_s = None, 0.0
     if own["processes"]:
         before = _cpu_seconds()
-        counts = _made(trial, own, begins=begins)
+        counts = _make_load(trial, own, begins=begins)
         # Without the time of the process that watches, which was not waited for yet.
         used_s = round(_cpu_seconds() - before, 3)
     return {"counts": counts, "cpu_s": used_s, "usage": read.recv()}
 
 
-def _made(trial: dict[str, Any], own: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def _make_load(trial: dict[str, Any], own: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The counts of the host's processes."""
     job = LoadJob(**{**trial["job"], "own": own["processes"], **changes})
     lead_s = max(0.0, (job.begins or 0.0) - time.time())

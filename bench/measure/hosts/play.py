@@ -139,12 +139,12 @@ class Plays:
 def _output(
     process: subprocess.Popen[str],
     queue: Path,
-    given: str,
+    variables: str,
     copy: Path,
     limit_s: float,
     begun: Callable[[str], None],
 ) -> list[str]:
-    """The lines of one play, also written to a file; `given` goes to the play."""
+    """The lines of one play, also written to a file; `variables` go to the play."""
     late = threading.Event()
 
     def give_up() -> None:
@@ -164,7 +164,7 @@ def _output(
                 file.write(line)
                 task = TASK.match(line)
                 if task and task[1] == WAIT:
-                    given_away = _give(process, queue, given)
+                    given_away = _give(process, queue, variables)
                 elif task:
                     begun(task[1])
     finally:

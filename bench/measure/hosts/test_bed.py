@@ -31,7 +31,7 @@ from bench.verify.hosts.costs import HostCosts
 class HostsTestBed(TrialBed):
     """Hosts with a running deployment, which are also the running site."""
 
-    is_whole = True
+    is_usable = True
     _loaders: Loaders
 
     def __init__(
@@ -123,10 +123,10 @@ class HostsLoad:
         each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
         return Observed(figures, tool_cpu_share=max(item.tool_cpu_share or 0.0 for item in each))
 
-    def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+    def judge(self, observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         """The guards' findings, with the load tool's for each load host."""
-        seen = replace(seen, tool_cpu_share=None)
-        return loaders_guards.evaluate(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
+        observed = replace(observed, tool_cpu_share=None)
+        return loaders_guards.evaluate(engine(self.load), observed, self.shares, self.hosts or {}, bounds)
 
 
 def engine(load: LoadSettings) -> Engine:

@@ -11,28 +11,28 @@ from bench.measure.load.base import LoadError, last_object
 class Visit:
     """One request. Times are seconds of the system's monotonic clock, shared by all processes.
 
-    due      scheduled time
-    left     time of the last attempt
-    end      time of the complete response or of the failure
-    page     index of the requested path
-    kept     whether the connection had carried another request before (keep-alive)
-    again    number of retries after a keep-alive connection was closed before the first byte
-    status   of the response, 0 after a failure
-    failure  connect, read (broken), timeout, dropped (no connection was free), or empty
-    size     bytes of the body
-    said     the groups of the job's mark in the page, empty without the mark
+    due         scheduled time
+    left        time of the last attempt
+    end         time of the complete response or of the failure
+    page        index of the requested path
+    keep_alive  whether the connection had carried another request before (keep-alive)
+    again       number of retries after a keep-alive connection was closed before the first byte
+    status      of the response, 0 after a failure
+    failure     connect, read (broken), timeout, dropped (no connection was free), or empty
+    size        bytes of the body
+    mark        the groups of the mark of the job in the page; empty without the mark
     """
 
     due: float
     left: float
     end: float
     page: int
-    kept: bool
+    keep_alive: bool
     again: int
     status: int
     failure: str
     size: int
-    said: tuple[str, ...]
+    mark: tuple[str, ...]
 
     @property
     def is_good(self) -> bool:

@@ -32,7 +32,7 @@ RUN_FILE = "run.json"
 CHECKS_FILE = "verify.jsonl"
 ADDRESSES_FILE = "workloads.json"
 # Record -> its file: as a whole, or each as a line.
-WHOLE: dict[type, str] = {RunInfo: RUN_FILE, Environment: "environment.json"}
+DOCUMENTS: dict[type, str] = {RunInfo: RUN_FILE, Environment: "environment.json"}
 LINES: dict[type, str] = {Trial: "trials.jsonl", Outcome: CHECKS_FILE, FaultOutcome: "faults.jsonl"}
 MIN_FREE_BYTES = 65_536
 # A process killed while starting a program leaves its lock to the child, until the program begins.
@@ -116,7 +116,7 @@ def read_run(directory: Path | str) -> Run:
         raise ResultsError(f"{directory}: no such directory; give a folder that `{PROGRAM} run` made")
     if not (directory / RUN_FILE).is_file():
         raise ResultsError(f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `{PROGRAM} run` made")
-    info, environment = read_info(directory), directory / WHOLE[Environment]
+    info, environment = read_info(directory), directory / DOCUMENTS[Environment]
     made = tuple(read_lines(Trial, directory))
     latency = tuple(trial for trial in made if trial.mode == "open") if info.plan.latency else ()
     return Run(
@@ -226,7 +226,7 @@ def require_new(directory: Path | None) -> None:
         raise ResultsError(
             f"{directory}: already holds a run; go on with --resume {directory}, or name another folder by --output"
         )
-    begun = [directory / name for name in ("configs", "raw", *WHOLE.values())]
+    begun = [directory / name for name in ("configs", "raw", *DOCUMENTS.values())]
     begun += [path.with_name(f"{path.name}.new") for path in begun]
     if directory.is_dir() and any(path not in begun for path in directory.rglob("*")):
         raise ResultsError(f"{directory}: not empty, and not a run; name a new folder by --output")
@@ -298,7 +298,7 @@ class Folder:
 
     def write(self, record: RunInfo | Environment) -> None:
         """Write the file of a record, whole or not at all."""
-        write_json(self.directory / WHOLE[type(record)], record)
+        write_json(self.directory / DOCUMENTS[type(record)], record)
 
     def append(self, *records: Trial | Outcome | FaultOutcome) -> None:
         """Add a line for each of these records, all of one kind, and wait until all are on the disk.

@@ -55,7 +55,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
             project, more = facts.project_options(run), facts.more_rounds(run)
             for place in ranking.places(run):
-                made.append(answer.answered(ranking.board(place, number, alike), project, more))
+                made.append(answer.with_recommendation(ranking.board(place, number, alike), project, more))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):
@@ -64,7 +64,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
     return Document(
         format=FORMAT,
         title=_title(made, every_fault),
-        answer=_answer(runs, made, every_fault),
+        answer=_first_lines(runs, made, every_fault),
         runs=runs,
         boards=tuple(made),
         faults=tuple(every_fault),
@@ -89,22 +89,24 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
 
 
-def _title(made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
+def _title(boards: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
     """`6 cases on home and login`."""
-    if not made:
+    if not boards:
         return f"What visitors notice on {plural(len(every_fault), 'case')} when something breaks or is replaced"
-    rows = chain.from_iterable(board.cases for board in made)
+    rows = chain.from_iterable(board.cases for board in boards)
     cases = {(row.stack, row.layer) for row in rows}
-    workloads = dict.fromkeys(chain.from_iterable(board.workloads for board in made))
+    workloads = dict.fromkeys(chain.from_iterable(board.workloads for board in boards))
     return f"{plural(len(cases), 'case')} on {first_names(list(workloads))}"
 
 
-def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> tuple[str, ...]:
+def _first_lines(
+    runs: Sequence[RunFacts], boards: Sequence[Ranking], every_fault: Sequence[FaultCase]
+) -> tuple[str, ...]:
     """The first lines: of the only board, or the headline of each."""
-    if len(made) == 1:
-        return made[0].answer
-    if made:
-        return tuple(f"{place}: {board.answer[0]}" for place, board in zip(places(runs, made), made, strict=True))
+    if len(boards) == 1:
+        return boards[0].answer
+    if boards:
+        return tuple(f"{place}: {board.answer[0]}" for place, board in zip(places(runs, boards), boards, strict=True))
     bad: list[str] = []
     found = Counter[str]()
     for case in every_fault:
@@ -122,13 +124,13 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
     )
 
 
-def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
+def places(runs: Sequence[RunFacts], boards: Sequence[Ranking]) -> list[str]:
     """The attributes that tell boards apart: the run's name, the size and the database, if there are several."""
-    several_runs = len({board.run for board in made}) > 1
-    several_sizes = len({board.size for board in made}) > 1
-    several_databases = len({board.database for board in made}) > 1
+    several_runs = len({board.run for board in boards}) > 1
+    several_sizes = len({board.size for board in boards}) > 1
+    several_databases = len({board.database for board in boards}) > 1
     found = []
-    for board in made:
+    for board in boards:
         parts = [runs[board.run].name] if several_runs else []
         if several_sizes or board.size != NO_LIMIT:
             parts.append(f"size {board.size}")

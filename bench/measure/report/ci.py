@@ -33,9 +33,9 @@ def markdown(runs: Sequence[Run], document: Document) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table_of_refs(found: Sequence[RefComparison]) -> list[str]:
+def _table_of_refs(comparisons: Sequence[RefComparison]) -> list[str]:
     lines = ["| case | commits | requests/s | ratio (95 %) | queries | verdict |", "|---|---|---|---|---|---|"]
-    for item in found:
+    for item in comparisons:
         queries = " → ".join("?" if value is None else f"{value:g}" for value in item.queries)
         rates = f"{number(item.first_rate)} → {number(item.other_rate)}"
         ratio = f"{number(item.ratio)} ({ratio_interval(item.low, item.high)})"

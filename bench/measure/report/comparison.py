@@ -164,7 +164,7 @@ def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
         return
     for rounds in climbs(run.trials, limit).values():
         for climb in rounds.values():
-            if (held := climb.held) and (rate := held.throughput):
+            if (held := climb.highest) and (rate := held.throughput):
                 yield held, climb.high / rate if climb.high else math.inf
 
 

@@ -50,7 +50,7 @@ def of_faults(run: Run) -> dict[str, str]:
     return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{asked}", "Database": plan.database})
 
 
-def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
+def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
     plan, environment, info = run.info.plan, run.environment, run.info
     versions = [f"{name} {version}" for name, version in environment.programs.items()]
     others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
@@ -59,7 +59,7 @@ def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
     found = {
         "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
         "System": f"{environment.os or 'not known'}, {environment.kernel}",
-        **asked,
+        **extra,
         "Took": _took(info.started_at, info.finished_at) if info.finished_at else "",
         "Project": one_line(redact.redacted(plan.project)),
         "Values": _changed(plan.changes),
@@ -182,7 +182,7 @@ def _few_requests(run: Run) -> Iterable[str]:
     if not limit:
         return
     every = chain.from_iterable(rounds.values() for rounds in climbs(run.trials, limit).values())
-    held = [climb.held for climb in every if climb.held]
+    held = [climb.highest for climb in every if climb.highest]
     few = sum(not histogram.enough(trial.requests, limit.percent) for trial in held)
     if few:
         needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"

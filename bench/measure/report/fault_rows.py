@@ -21,7 +21,7 @@ MAX_SLOW = 200
 Key = tuple[str, str, str, str]  # stack, layer, size, database
 
 
-def seen(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
+def columns(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
     """Columns of a case's row, of this stack, layer, size and database, from its faults."""
     rows: list[FaultRow] = []
     for case in every:

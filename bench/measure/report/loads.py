@@ -45,10 +45,10 @@ def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
     return {trial.round: trial for trial in trials if trial.status == "ok"}
 
 
-def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
+def reason(measured: Measured, trials: Sequence[Trial]) -> str | None:
     """The reason why a case has no trusted figure, or None."""
-    if found.wrong:
-        return f"wrong responses: {', '.join(found.wrong)}"
+    if measured.wrong:
+        return f"wrong responses: {', '.join(measured.wrong)}"
     if usable(trials):
         return None
     failed = [trial for trial in trials if trial.status == "failed"]
@@ -58,31 +58,33 @@ def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
     return NO_TRIAL
 
 
-def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:
+def at_level(measured: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:
     """The case at a level of connections, or of requests a second; its latency is at the `rate`."""
-    levels = found.levels("open" if opened else "closed")
+    levels = measured.levels("open" if opened else "closed")
     trials = levels.get(level, ())
     points = []
     for each, made in sorted(levels.items()):
         points.append(Point(each, median_or_none(trial.throughput for trial in usable(made).values())))
-    dropped = found.dropped.get(level)
-    answered = None if found.wrong else latency(found, rate)
-    return _load(found, usable(trials), reason(found, trials), dropped, points if len(points) > 1 else (), answered)
+    dropped = measured.dropped.get(level)
+    response_times = None if measured.wrong else latency(measured, rate)
+    return _load(
+        measured, usable(trials), reason(measured, trials), dropped, points if len(points) > 1 else (), response_times
+    )
 
 
-def at_capacity(found: Measured, limit: Limit, visit: Visits | None) -> CaseLoad:
+def at_capacity(measured: Measured, limit: Limit, visit: Visits | None) -> CaseLoad:
     """The case at the highest rate that held within the limit in each round."""
-    climbs = list(found.climbs.values())
-    held = {number: climb.held for number, climb in found.climbs.items() if climb.held}
+    climbs = list(measured.climbs.values())
+    held = {number: climb.highest for number, climb in measured.climbs.items() if climb.highest}
     why = None
     if not held:
         failed = list(chain.from_iterable(climb.in_doubt for climb in climbs))
-        why = f"no rate holds {limit.words}" if climbs and not failed else reason(found, failed)
+        why = f"no rate holds {limit.words}" if climbs and not failed else reason(measured, failed)
     points = []
     for rate in sorted(set().union(*(climb.trials for climb in climbs))):
         trials = [climb.trials[rate] for climb in climbs if rate in climb.trials]
         points.append(Point(rate, median_or_none(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
-    load = _load(found, held, why if not found.wrong else reason(found, ()), None, points, None)
+    load = _load(measured, held, why if not measured.wrong else reason(measured, ()), None, points, None)
     reached = capacity(climbs)
     if reached is None:
         return load
@@ -94,25 +96,25 @@ def at_capacity(found: Measured, limit: Limit, visit: Visits | None) -> CaseLoad
     )
 
 
-def step(found: Measured) -> float:
+def step(measured: Measured) -> float:
     """Upper bound of a case's rates as a multiple: the next rate of a staircase was too much, or was not tried."""
     steps = [1.0]
-    for climb in found.climbs.values():
-        if climb.held and climb.held.throughput:
-            steps.append(climb.high / climb.held.throughput if climb.high else math.inf)
+    for climb in measured.climbs.values():
+        if climb.highest and climb.highest.throughput:
+            steps.append(climb.high / climb.highest.throughput if climb.high else math.inf)
     return max(steps)
 
 
 def _load(
-    found: Measured,
+    measured: Measured,
     trials: Mapping[int, Trial],
     why: str | None,
     dropped: Dropped | None,
     points: Sequence[Point],
-    answered: Latency | None,
+    response_times: Latency | None,
 ) -> CaseLoad:
     # Wrong responses have no figures.
-    trials, points = ({}, ()) if found.wrong else (trials, points)
+    trials, points = ({}, ()) if measured.wrong else (trials, points)
     every = list(trials.values())
     rates = {number: trial.throughput for number, trial in sorted(trials.items())}
     known = {number: rate for number, rate in rates.items() if rate is not None}
@@ -125,7 +127,7 @@ def _load(
         capacity_low=None,
         capacity_high=None,
         visitors_per_hour=None,
-        latency=answered,
+        latency=response_times,
         points=tuple(points),
         memory_peak_bytes=median_or_none(total(trial.memory_peak_bytes) for trial in every),
         cpu_seconds_per_1000_requests=median_or_none(map(cpu_per_1000, every)),
@@ -134,7 +136,7 @@ def _load(
         imbalance=median_or_none(trial.imbalance for trial in every),
         errors=sum(trial.errors.total for trial in every),
         requests=sum(trial.requests for trial in every),
-        log=_log(found.trials) if why else None,
+        log=_log(measured.trials) if why else None,
         trials=tuple(trial.trial_id for trial in every),
     )
 
@@ -145,9 +147,9 @@ def _log(trials: Iterable[Trial]) -> str | None:
     return next(filter(None, logs), None)
 
 
-def latency(found: Measured, rate: int | None) -> Latency | None:
+def latency(measured: Measured, rate: int | None) -> Latency | None:
     """Response times in the open-loop trials at this rate; None without a trusted trial."""
-    trials = list(usable(found.levels("open").get(rate or 0, ())).values())
+    trials = list(usable(measured.levels("open").get(rate or 0, ())).values())
     merged = histogram.merged(trial.histogram for trial in trials)
     if rate is None or merged is None or not merged.total_count:
         return None

@@ -76,7 +76,7 @@ class RankedCase:
         ids = {item.case_id for item in self.run.info.dropped}
         return {name_of(case) for case in self.cases if case.case_id in ids}
 
-    def found(self, workload: str) -> dict[str, Measured]:
+    def measured(self, workload: str) -> dict[str, Measured]:
         """Case -> results of the run under a workload."""
         run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
         for trial in (*run.trials, *run.latency):
@@ -165,7 +165,7 @@ class WorkloadRanking:
 
 
 def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
-    found = place.found(workload)
+    found = place.measured(workload)
     level = _main_level(place, found.values())
     rate = level if place.opened else loads.common_rate(found.values())
     limit, visit = place.limit, visits(place.run.addresses).get(workload)
@@ -181,10 +181,10 @@ def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
     )
 
 
-def _main_level(place: RankedCase, found: Iterable[Measured]) -> int:
+def _main_level(place: RankedCase, results: Iterable[Measured]) -> int:
     """The highest level with a figure, else the highest of the plan."""
     measured: list[int] = []
-    for item in found:
+    for item in results:
         levels = item.levels("open" if place.opened else "closed")
         measured += [level for level, trials in levels.items() if loads.usable(trials)]
     return max(measured or place.run.info.plan.levels or (0,))
@@ -246,7 +246,7 @@ def _row(
         memory_peak_bytes=max(memory, default=None),
         cpu_seconds_per_1000_requests=fmean(known_costs) if costs and None not in costs else None,
         database_connections_peak=largest(load.database_connections_peak for load in own.values()),
-        **fault_rows.seen(faults, *where, place.size, place.database),
+        **fault_rows.columns(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),
         needs_proxy=any(case.needs_proxy for case in planned),
         # Without a record, assume that a layer caches pages.

@@ -147,14 +147,14 @@ def _median(run: Run, key: Key, of: Callable[[Trial], float | None]) -> float | 
     return median_or_none(map(of, same))
 
 
-def render(found: Sequence[RefComparison], margin: float) -> list[str]:
+def render(comparisons: Sequence[RefComparison], margin: float) -> list[str]:
     """The comparisons as lines of text."""
-    if not found:
+    if not comparisons:
         return []
     rows = [("case", "commits", "requests/s", "ratio", "95 % confidence", "queries", "bytes", "verdict")]
-    rows += [_row(item) for item in found]
+    rows += [_row(item) for item in comparisons]
     lines = ["", *columns(rows), ""]
-    for item in found:
+    for item in comparisons:
         if item.more_queries:
             one, two = item.queries
             lines.append(f"{item.case}: {item.other} makes {two:g} queries a request, {item.first} {one:g}")

@@ -62,7 +62,7 @@ class TrialBed(TestBed[Measurement, Trial]):
 
     def keep(self) -> None:
         """Store the cases of a search, and the cases dropped from a race."""
-        for case in self.outlook.found:
+        for case in self.outlook.tried_cases:
             self.journal.case(case)
         self.journal.drop(self.outlook.dropped)
 
@@ -116,7 +116,7 @@ class LocalTestBed(TrialBed):
     """
 
     _running: Running
-    _made: list[Measurement]
+    _measured: list[Measurement]
 
     # Functions of other packages for any project.
     deployed = staticmethod(deployment.deployed)
@@ -149,10 +149,10 @@ class LocalTestBed(TrialBed):
         return partial(resolve, project, database=rows, changes=changes, env=env)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def reserved(self) -> Iterator[None]:
         """Have the database for this run only, and warn when the machine is busy beyond the guard's bound."""
         self.check()
-        with self.database_alone():
+        with self.exclusive_database():
             bound = self.load.bounds.get("interference")
             if bound is not None and self.outlook.left:
                 self.progress.warn_of_load(self.machine_load(), bound)
@@ -170,9 +170,9 @@ class LocalTestBed(TrialBed):
         for note in self.journal.note(difference.words for difference in found):
             printer.say(f"note: {note}")
 
-    def database_alone(self) -> AbstractContextManager[None]:
+    def exclusive_database(self) -> AbstractContextManager[None]:
         """The database for this process only, as long as the context lasts."""
-        return database.in_use(self.project, self._rows, alone=True)
+        return database.in_use(self.project, self._rows, is_exclusive=True)
 
     def check(self) -> None:
         """Raise GlobalFault if a database named by the user cannot be used; others are checked later."""
@@ -218,8 +218,8 @@ class LocalTestBed(TrialBed):
             raise BenchError(differs)
         show = self.progress.printer.show
         with self.deployed(deployment.case, run_dir=directory, progress=show) as running:
-            self._running, self.is_whole, self._made = running, True, []
-            with interrupts.held_at_end():
+            self._running, self.is_usable, self._measured = running, True, []
+            with interrupts.deferred_at_end():
                 self.settle(running)
                 self.journal.note(running.notes)
                 self.journal.configs(deployment.name, directory)
@@ -229,7 +229,7 @@ class LocalTestBed(TrialBed):
                 yield self
             show(f"stopping {deployment.stack}")
         if was_verified:
-            self.outlook.was_up(deployment, time.monotonic() - began, self._made)
+            self.outlook.was_up(deployment, time.monotonic() - began, self._measured)
 
     def _verify(self, deployment: Deployment, running: Running) -> None:
         """Verify a deployment that appears for the first time in the run."""
@@ -253,7 +253,7 @@ class LocalTestBed(TrialBed):
     def make(self, item: Measurement, attempt: int) -> Trial:
         """Make a trial; a failed one names a server that died."""
         running, project = self._running, self._running.case.project
-        self._made.append(item)
+        self._measured.append(item)
         try:
             get, static = partial(http.get, running.url), self.static_names
             addresses = self.addresses(project, item.case.workload, get, static, running.case.stack.ref)
@@ -265,7 +265,7 @@ class LocalTestBed(TrialBed):
         if trial.status == "failed":
             self.check()
             if died := running.died():
-                self.is_whole = False
+                self.is_usable = False
                 log = self.journal.folder.relative(died.log) or trial.evidence.log
                 evidence = replace(trial.evidence, log=log)
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", evidence=evidence)
@@ -303,9 +303,9 @@ class Observer:
         self._sampler = Sampler(running.pids)
         self._connections = connections.of_site(running.case.project, running.env, running.pids.values())
 
-    def note(self, **found: Any) -> None:
+    def note(self, **changes: Any) -> None:
         """Add to the condition."""
-        self.condition = replace(self.condition, **found)
+        self.condition = replace(self.condition, **changes)
 
     def start(self) -> None:
         """Begin, right before the load."""
@@ -340,7 +340,7 @@ class Observer:
         """CPU seconds of the instrument itself and of each server and service, as far as known."""
         return [self._own_s, *((self.costs and self.costs.cpu_seconds) or {}).values()]
 
-    def look_back(self) -> None:
+    def record_effects(self) -> None:
         """Record the state left behind by the load; waits a moment for the deployment to respond."""
         deadline = time.monotonic() + COME_BACK_S
         while not (came_back := self._running.answers()) and time.monotonic() < deadline:
@@ -412,6 +412,6 @@ class HereLoad(Observer):
         except LoadError as error:
             raise TrialError(str(error), self._directory / "load.err") from None
         finally:
-            self.look_back()
+            self.record_effects()
         tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or machine_facts.cores())), 4)
         return Observed(figures, tool_cpu_share=tool_cpu, other_cpu_share=others)

@@ -172,15 +172,15 @@ def lines_of_document(text: str) -> list[str] | None:
     return [json.dumps(entry) for entry in entries]
 
 
-def _entries_of(found: Any) -> list[Any]:
+def _entries_of(document: Any) -> list[Any]:
     """The entries in a value of JSON."""
-    if isinstance(found, list):
-        return found
-    if isinstance(found, dict):
-        for name, value in found.items():
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        for name, value in document.items():
             if name.lower() in LISTS and isinstance(value, list):
                 return value
-    return [found]
+    return [document]
 
 
 def _divided_row(line: str) -> list[str]:

@@ -29,20 +29,20 @@ class Outlook:
     certain      items sure to be made: all rounds, in a race one round; of staircases one item each
     rounds_over  number of finished rounds of a race
     dropped      cases dropped from the race
-    found        cases of a search so far
+    tried_cases  cases of a search so far
     """
 
     def __init__(
         self, plan: Plan, records: Iterable[Trial], verified: Verified, clock: Callable[[], float] = time.monotonic
     ):
         self.done: dict[str, Trial] = {}
-        self._made: Counter[tuple[str, int]] = Counter()
+        self._finished: Counter[tuple[str, int]] = Counter()
         for trial in records:
             self.note(trial)
         self.certain: Sequence[Measurement] = ()
         self.rounds_over = 0
         self.dropped: tuple[Dropped, ...] = ()
-        self.found: list[CaseRecord] = []
+        self.tried_cases: list[CaseRecord] = []
         self.verified = verified
         self._plan, self._clock = plan, clock
         self._began = clock()
@@ -51,7 +51,7 @@ class Outlook:
     def note(self, trial: Trial) -> None:
         """Note a finished trial."""
         if trial.trial_id not in self.done:
-            self._made[trial.case_id, trial.round] += 1
+            self._finished[trial.case_id, trial.round] += 1
         self.done[trial.trial_id] = trial
 
     def fits(self, items: Sequence[Measurement]) -> bool:
@@ -99,7 +99,7 @@ class Outlook:
         if not self._plan.capacity:
             return 1
         usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
-        return max(1, usual - self._made[item.case.case_id, item.round])
+        return max(1, usual - self._finished[item.case.case_id, item.round])
 
     def _load_s(self, item: Measurement) -> float:
         """Seconds of load: with PostgreSQL also the wait afterwards until remaining connections are counted."""

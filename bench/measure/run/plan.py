@@ -256,11 +256,11 @@ def record(case: Case, workload: str) -> records.CaseRecord:
     )
 
 
-def recorded(found: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[PlannedCase, ...]:
+def recorded(recorded_cases: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[PlannedCase, ...]:
     """The cases of a resumed run. Raises BenchError if a case cannot run here any more."""
     resolved = functools.cache(resolve)
     planned = []
-    for item in found:
+    for item in recorded_cases:
         case = resolved(item.stack, item.layer)
         if isinstance(case, CannotRun):
             raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")

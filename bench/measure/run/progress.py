@@ -96,7 +96,7 @@ class RunProgress:
         level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
         self.printer.show(f"{case_words(item.case)}, {level_words(level, mode)}")
 
-    def made(self, record: Trial, again: bool) -> None:
+    def finish(self, record: Trial, again: bool) -> None:
         """Print the outcome of a trial, and after a round the state of the race."""
         if again:
             self.printer.say(f"{record.reason}: the trial is repeated")
@@ -198,10 +198,10 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
     return words
 
 
-def rate_words(found: Capacity) -> str:
+def rate_words(result: Capacity) -> str:
     """`500 requests/s (475 to 530)`; a single round is mentioned."""
-    rounds = "; one round" if found.rounds == 1 else ""
-    return f"{found.rate:,.0f} requests/s ({interval_text(found.low, found.high)}{rounds})"
+    rounds = "; one round" if result.rounds == 1 else ""
+    return f"{result.rate:,.0f} requests/s ({interval_text(result.low, result.high)}{rounds})"
 
 
 def case_words(case: CaseRecord | Trial) -> str:

@@ -33,7 +33,7 @@ class Queries:
         if of_layer not in known:
             known[of_layer] = count_queries(project, running.env, pages) if pages else {}
         if of_stack not in known:
-            known[of_stack] = answered_by_a_cache(running.url, pages)
+            known[of_stack] = served_by_a_cache(running.url, pages)
         counts, cached = known[of_layer], known[of_stack]
         if counts is None or cached is None:
             return None
@@ -54,7 +54,7 @@ def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str])
         return None
 
 
-def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
+def served_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
     """The pages whose second response came from a cache; None if one of them had no response.
 
     A response with the render id of the previous one, or without an id, came from a cache and cost no query.

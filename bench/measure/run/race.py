@@ -80,7 +80,7 @@ class Race:
         given_up = [contest.given_up[name] for contest in self.contests if name in contest.given_up]
         return min(given_up, default=self.dropped.get(name))
 
-    def look(self, number: int, margin: float) -> None:
+    def update(self, number: int, margin: float) -> None:
         """Look at the figures after this round."""
         tables = [Table(contest.rates) for contest in self.contests]
         found = GeometricMean(tables).decide(margin, number, self.dropped)
@@ -113,13 +113,13 @@ class Races:
         """Count a trial."""
         self._contests[_key(trial, trial.level)].trials.append(trial)
 
-    def look(self, number: int) -> None:
+    def update(self, number: int) -> None:
         """Look at the figures after this round."""
         for contest in self._contests.values():
             contest.give_up(number)
         for race in self._races:
             if not race.is_decided:
-                race.look(number, self._margin)
+                race.update(number, self._margin)
 
     def needs(self, item: Measurement) -> bool:
         """True if the measurement is still needed: to find the best on its workload, or over all workloads."""

@@ -160,7 +160,7 @@ def access_log(path: Path, fields: str = "") -> Recording:
 
     with packed.opened(path) as file:
         kept = _by_place(requests())
-    if unread and not kept.seen:
+    if unread and not kept.counts:
         # Letters beyond ASCII and what ends a line would not be one line.
         line = unread[0][:MAX_SHOWN].encode("ascii", "backslashreplace").decode()
         say = (
@@ -200,31 +200,31 @@ def _problem(request: LoggedRequest) -> str:
 
 
 @dataclass
-class _Kept:
+class _RequestsByPlace:
     """Requests by program and host: all requests seen, and the repeatable ones."""
 
-    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     repeatable: defaultdict[tuple[str, str], list[LoggedRequest]] = field(default_factory=lambda: defaultdict(list))
     problems: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def busiest(self) -> tuple[str, str]:
         """The busiest program, and its busiest host: others logged the same requests, or other sites'."""
         programs = Counter[str]()
-        for (program, _), count in self.seen.items():
+        for (program, _), count in self.counts.items():
             programs[program] += count
         if not programs:
             return "", ""
         (program, _), *_ = programs.most_common(1)
-        hosts = [place for place in self.seen if place[0] == program and place[1] != NO_SITE]
-        return max(hosts, key=self.seen.__getitem__, default=(program, NO_SITE))
+        hosts = [place for place in self.counts if place[0] == program and place[1] != NO_SITE]
+        return max(hosts, key=self.counts.__getitem__, default=(program, NO_SITE))
 
 
-def _by_place(requests: Iterable[LoggedRequest]) -> _Kept:
+def _by_place(requests: Iterable[LoggedRequest]) -> _RequestsByPlace:
     """The needed part of the requests, by program and host."""
-    kept = _Kept()
+    kept = _RequestsByPlace()
     for request in requests:
         place = (request.program, request.host)
-        kept.seen[place] += 1
+        kept.counts[place] += 1
         if problem := _problem(request):
             kept.problems[place][problem] += 1
             continue
@@ -234,9 +234,9 @@ def _by_place(requests: Iterable[LoggedRequest]) -> _Kept:
     return kept
 
 
-def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str, str]) -> Recording:
+def _recording(path: Path, requests: _RequestsByPlace, left_out: Counter[str], place: tuple[str, str]) -> Recording:
     """The requests of one program and host in order of time; `left_out` counts dropped ones."""
-    found = kept.repeatable[place]
+    found = requests.repeatable[place]
     if not found:
         raise BenchError(f"{path}: no GET with status 200: name another recording")
     times = [request.time_s for request in found if request.time_s is not None]
@@ -244,11 +244,11 @@ def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str
     if has_times:
         found.sort(key=lambda request: request.time_s or 0)
 
-    of_program = sum(count for (program, _), count in kept.seen.items() if program == place[0])
+    of_program = sum(count for (program, _), count in requests.counts.items() if program == place[0])
     counts = left_out | {
-        "requests that another program logged": kept.seen.total() - of_program,
-        "requests to other hosts": of_program - kept.seen[place],
-        **kept.problems[place],
+        "requests that another program logged": requests.counts.total() - of_program,
+        "requests to other hosts": of_program - requests.counts[place],
+        **requests.problems[place],
     }
     notes = [f"{what} ({count:,})" for what, count in counts.items() if count]
     if len(found) > MAX_REQUESTS:

@@ -15,7 +15,7 @@ import msgspec
 from bench.errors import BenchError
 from bench.measure.run import workload
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.deployment import database_alone
+from bench.serve.deployment.deployment import database_only
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
 from bench.verify.in_process import ExpectedPage, expected_page
@@ -75,7 +75,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, ExpectedPage]:
     commands.make_files(project, identity)
     # Names of static files are in pages.
     commands.collect_static(project, identity)
-    with database_alone(case) as url:
+    with database_only(case) as url:
         printed = commands.manage(project, ["renderpages", *paths], url, identity)
     try:
         # The project's own output comes first.

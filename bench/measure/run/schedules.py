@@ -83,15 +83,15 @@ class Replay(Generic[ItemT, RecordT]):
             self.item, self.ended_by = None, end.value
 
 
-def counting(made: Iterable[RecordT]) -> list[RecordT]:
+def counting(records: Iterable[RecordT]) -> list[RecordT]:
     """The valid records: the last record of each item, unless discarded."""
-    latest = {record.key: record for record in made}
+    latest = {record.key: record for record in records}
     return [record for record in latest.values() if record.status != "discarded"]
 
 
-def counting_steps(made: Iterable[Trial]) -> list[Trial]:
+def counting_steps(trials: Iterable[Trial]) -> list[Trial]:
     """The valid steps of staircases. Overload also discards a trial, but determines the rate."""
-    return [trial for trial in made if trial.status != "discarded" or overloaded(trial)]
+    return [trial for trial in trials if trial.status != "discarded" or overloaded(trial)]
 
 
 def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, RecordT, RecordT]:
@@ -159,7 +159,7 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
             trial = yield from _trusted(item, outlook)
             races.add(trial)
             trials.append(trial)
-        races.look(number)
+        races.update(number)
         outlook.rounds_over, outlook.dropped = number, races.dropped
     outlook.certain = []
     return "decided" if races.are_decided else "rounds", trials

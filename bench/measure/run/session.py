@@ -129,14 +129,14 @@ class LiveDeployment(Protocol[TakenItem, GivenRecord]):
         """Make a trial or a fault, for the `attempt`th time; never raises for failures of the site."""
 
     @property
-    def is_whole(self) -> bool:
+    def is_usable(self) -> bool:
         """True if another item can be made, or the deployment must be brought up again."""
 
 
 class TestBed(ABC, Generic[ItemT, RecordT]):
     """The place of deployments and their items: this machine, or hosts."""
 
-    def alone(self) -> AbstractContextManager[None]:
+    def reserved(self) -> AbstractContextManager[None]:
         """Reserve the bed for this run as long as the context lasts. Raises GlobalFault on failure."""
         return nullcontext()
 
@@ -172,7 +172,7 @@ class Progress(Protocol[TakenItem, TakenRecord]):
     def begin(self, item: TakenItem) -> None:
         """An item begins."""
 
-    def made(self, record: TakenRecord, again: bool) -> None:
+    def finish(self, record: TakenRecord, again: bool) -> None:
         """Print a finished item; `again` means a repetition follows."""
 
 
@@ -199,7 +199,7 @@ class Session(Generic[ItemT, RecordT]):
 
         `keep_going`: also on a machine kept busy by other programs; otherwise raises MachineBusy. Raises GlobalFault.
         """
-        with self.progress.printer, self.bed.alone():
+        with self.progress.printer, self.bed.reserved():
             self.bed.keep()
             while item := self.replay.item:
                 self._visit(item.deployment, interrupts, keep_going)
@@ -214,7 +214,7 @@ class Session(Generic[ItemT, RecordT]):
             with interrupts.released_at_end(), self.bed.up(deployment, directory, interrupts) as site:
                 while item := self._next_on(deployment):
                     self._make(site, item, interrupts, keep_going)
-                    if not site.is_whole:
+                    if not site.is_usable:
                         break
         except GlobalFault:
             raise
@@ -257,26 +257,28 @@ class Session(Generic[ItemT, RecordT]):
         self.replay.send(record)
         self.bed.keep()
         again = record.is_disturbed and self.replay.item is not None and self.replay.item.key == record.key
-        self.progress.made(record, again)
+        self.progress.finish(record, again)
 
 
-def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Environment]) -> Journal:
+def begin(folder: Path | None, kind: str, info: RunInfo, read_environment: Callable[[], Environment]) -> Journal:
     """The journal of a new run, in a new folder: the given one, or one whose name begins with `kind`.
 
-    `look` reads the machine first. Raises BenchError on failure.
+    `read_environment` reads the machine first. Raises BenchError on failure.
     """
-    environment = look()
+    environment = read_environment()
     new = Folder(folder or new_folder(kind))
     paths.must_be_plain(new.directory)
     new.create(info, environment)
     return Journal(new, info, environment)
 
 
-def resume(directory: Path, info: RunInfo, look: Callable[[], Environment], replay: Replay[Any, Any]) -> Journal:
+def resume(
+    directory: Path, info: RunInfo, read_environment: Callable[[], Environment], replay: Replay[Any, Any]
+) -> Journal:
     """The journal of a stopped run, in its repaired folder. Raises BenchError if nothing is left."""
     if info.finished_at and replay.item is None:
         raise BenchError(f"--resume {directory}: the run is complete; next: {command_line('report', directory)}")
-    environment = look()
+    environment = read_environment()
     paths.must_be_plain(directory)
     folder = Folder(directory)
     with folder.locked():

@@ -118,11 +118,11 @@ class BodyChecker(threading.Thread):
             self.join()
 
 
-def body_difference(path: str, expected: bytes, found: bytes) -> str:
+def body_difference(path: str, expected: bytes, body: bytes) -> str:
     """The difference between two bodies of a page, or empty."""
-    if len(found) != len(expected):
-        return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
-    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:
+    if len(body) != len(expected):
+        return f"GET {path}: {len(body):,} bytes, not {len(expected):,}"
+    if body == expected or sum(a != b for a, b in zip(body, expected, strict=True)) <= MAX_UNLIKE_BYTES:
         return ""
     return f"GET {path}: another page of the same size"
 
@@ -151,7 +151,7 @@ class TrialLoad(Protocol):
     def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Make the load, sample its costs and check pages meanwhile. Raises TrialError."""
 
-    def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+    def judge(self, observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         """The guards' findings."""
 
     def log(self) -> Path | None:
@@ -202,24 +202,24 @@ def measure(
     return _judged(identity, seen, loading, loading.judge(seen, load.bounds))
 
 
-def _judged(identity: TrialIdentity, seen: Observed, loading: TrialLoad, found: dict[str, str]) -> Trial:
+def _judged(identity: TrialIdentity, observed: Observed, loading: TrialLoad, results: dict[str, str]) -> Trial:
     """The trial of a successful load, discarded if a guard found something."""
-    reason = guards.discards(found)
+    reason = guards.discards(results)
     return Trial(
         **vars(identity),
         status="discarded" if reason else "ok",
         reason=reason,
-        figures=_part(TrialFigures, seen.figures),
+        figures=_part(TrialFigures, observed.figures),
         costs=loading.costs,
-        errors=_part(Errors, seen.figures),
+        errors=_part(Errors, observed.figures),
         condition=loading.condition or Condition(),
-        evidence=replace(_part(Evidence, seen), guards=found),
+        evidence=replace(_part(Evidence, observed), guards=results),
     )
 
 
-def _part(kind: type[Part], whole: Part) -> Part:
+def _part(kind: type[Part], record: Part) -> Part:
     """The fields shared by a record and its subclass."""
-    return kind(**{item.name: getattr(whole, item.name) for item in fields(kind)})
+    return kind(**{item.name: getattr(record, item.name) for item in fields(kind)})
 
 
 def _visit(
@@ -252,7 +252,7 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
     )
 
 
-def failed_errors(found: load_tools.Figures) -> Errors:
+def failed_errors(figures: load_tools.Figures) -> Errors:
     """The errors of a failed load, and its progress."""
-    got = found.requests_total - (found.responses_not_2xx or 0)
-    return replace(_part(Errors, found), responses_before_failure=got)
+    got = figures.requests_total - (figures.responses_not_2xx or 0)
+    return replace(_part(Errors, figures), responses_before_failure=got)

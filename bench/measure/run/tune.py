@@ -33,14 +33,14 @@ class TuneProgress(RunProgress):
     def __init__(self, printer: Printer, info: RunInfo, outlook: Outlook, tuner: Tuner):
         super().__init__(printer, info, outlook)
         self._tuner = tuner
-        self._said = 0
+        self._printed = 0
 
-    def made(self, record: Trial, again: bool) -> None:
+    def finish(self, record: Trial, again: bool) -> None:
         """Print a step, and the result for settings at the end of their staircase."""
-        super().made(record, again)
-        for words in self._tuner.ends[self._said :]:
+        super().finish(record, again)
+        for words in self._tuner.ends[self._printed :]:
             self.printer.say(words)
-        self._said = len(self._tuner.ends)
+        self._printed = len(self._tuner.ends)
 
     def where(self, trial: Trial) -> str:
         """The settings and the round."""
@@ -127,8 +127,8 @@ class Tuner:
 
         def climb(settings: Settings, number: int, before: Mapping[int, Staircase], near: int) -> Schedule[Staircase]:
             case = self._case(settings)
-            if case.record not in outlook.found:
-                outlook.found.append(case.record)
+            if case.record not in outlook.tried_cases:
+                outlook.tried_cases.append(case.record)
             item = Measurement(case.record, 0, number, Deployment(case.served, number))
             ends = [climbed.low for climbed in before.values() if climbed.low is not None]
             made = yield from schedules.climb(item, self.limit, outlook, ends, near)
@@ -137,9 +137,9 @@ class Tuner:
 
         yield from self.search.schedule(self._rounds, climb)
 
-    def _words(self, found: Candidate) -> str:
-        held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
-        return f"{found.settings.words}: {held}"
+    def _words(self, candidate: Candidate) -> str:
+        held = f"{rate_words(candidate.capacity)} in {candidate.memory}" if candidate.capacity else candidate.problem
+        return f"{candidate.settings.words}: {held}"
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:

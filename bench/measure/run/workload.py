@@ -60,9 +60,9 @@ class Workload:
 _STEP = re.compile(r"/\S*|page:/\S*:[1-9]\d*%?|link:/\S*:[1-9]\d*|static:\S+")
 
 
-def names(said: Description) -> list[str]:
+def names(description: Description) -> list[str]:
     """The workloads of a project with this description, the default first; none of their sources is read."""
-    own = list(said.workloads) or [PUBLIC]
+    own = list(description.workloads) or [PUBLIC]
     return [*own, *(f"{name}{CLOSE}" for name in own)]
 
 

@@ -189,7 +189,7 @@ def notes(project: UnderTest, chosen: Database) -> list[str]:
 
 
 @contextmanager
-def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[None]:
+def in_use(project: UnderTest, chosen: Database, *, is_exclusive: bool) -> Iterator[None]:
     """Hold the lock of a database, exclusively or together with other commands that only serve the database.
 
     A command that verifies pages writes rows, and the rows of another command are wrong content to the check, so
@@ -200,7 +200,7 @@ def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[Non
         yield
         return
     path, what = _lock(project, chosen)
-    with (exclusive if alone else shared)(path, what):
+    with (exclusive if is_exclusive else shared)(path, what):
         yield
 
 

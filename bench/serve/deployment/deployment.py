@@ -271,7 +271,7 @@ def _brought_up(
 
 
 @contextmanager
-def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) -> Iterator[str]:
+def database_only(case: Case, progress: Callable[[str], None] = _show_nothing) -> Iterator[str]:
     """The URL of the case's database, brought up and filled without any server, until the block ends."""
     project, chosen = case.project, case.database
     with ExitStack() as cleanup:

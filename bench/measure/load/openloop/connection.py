@@ -134,19 +134,19 @@ def _size(text: bytes, base: int) -> int:
 class LoadConnection:
     """One TCP connection, optionally with TLS.
 
-    ready   connected, and the handshake done
-    busy    the response is not complete yet
-    fresh   no response has come on this connection yet
-    since   start of the request's latency
-    left    time of sending the request
-    again   number of earlier attempts, on idle connections closed by the server
-    page    index of the requested path
-    unsent  the unsent part of the request
-    answer  the part received so far
+    ready     connected, and the handshake done
+    busy      the response is not complete yet
+    fresh     no response has come on this connection yet
+    since     start of the request's latency
+    left      time of sending the request
+    again     number of earlier attempts, on idle connections closed by the server
+    page      index of the requested path
+    unsent    the unsent part of the request
+    response  the part received so far
     """
 
     __slots__ = (
-        *("_name", "_tls", "_wanted", "again", "answer", "busy", "fresh", "left", "page", "ready", "since", "sock"),
+        *("_name", "_tls", "_wanted", "again", "busy", "fresh", "left", "page", "ready", "response", "since", "sock"),
         "unsent",
     )
 
@@ -161,7 +161,7 @@ class LoadConnection:
         self.again = 0
         self.page = 0
         self.unsent = b""
-        self.answer = ResponseReader()
+        self.response = ResponseReader()
         self.sock: socket.socket
 
     def connect(self, address: tuple[str, int]) -> None:
@@ -182,7 +182,7 @@ class LoadConnection:
         self.busy, self.since, self.page, self.again = True, since, page, again
         self.left = time.monotonic()
         self.unsent = request
-        self.answer = ResponseReader(self._wanted)
+        self.response = ResponseReader(self._wanted)
 
     def connected(self) -> None:
         """Continue to connect: the socket is readable or writable.

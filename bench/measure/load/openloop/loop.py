@@ -120,7 +120,7 @@ class Loop(ABC):
             self._epoll.modify(connection.sock.fileno(), wanted)
 
     def _read(self, connection: LoadConnection) -> None:
-        answer = connection.answer
+        answer = connection.response
         try:
             data = connection.receive()
             if data is None:
@@ -134,12 +134,12 @@ class Loop(ABC):
             self._close(connection)
             return
         if whole:
-            self._answered(connection, time.monotonic())
+            self._complete(connection, time.monotonic())
         elif not data:
             self._broken(connection)
 
-    def _answered(self, connection: LoadConnection, now: float) -> None:
-        answer, counts, job = connection.answer, self.counts, self._job
+    def _complete(self, connection: LoadConnection, now: float) -> None:
+        answer, counts, job = connection.response, self.counts, self._job
         counts.answers += 1
         counts.statuses[answer.status] += 1
         counts.note(max(1, int((now - connection.since) * 1e6)), (now - self._begins) / job.seconds)
@@ -200,9 +200,9 @@ class ClosedLoop(Loop):
         self._give_up(self._ends)
         return self._finish(self._job.seconds)
 
-    def _answered(self, connection: LoadConnection, now: float) -> None:
+    def _complete(self, connection: LoadConnection, now: float) -> None:
         if now < self._ends:
-            super()._answered(connection, now)
+            super()._complete(connection, now)
 
     def _free(self, connection: LoadConnection, now: float) -> None:
         if connection.ready:

@@ -106,7 +106,7 @@ class OpenLoop(Loop):
 
     def _broken(self, connection: LoadConnection) -> None:
         """Resend the request on a new connection if the server closed an idle one as the request was sent."""
-        if connection.fresh or connection.answer.status:
+        if connection.fresh or connection.response.status:
             super()._broken(connection)
         else:
             self._close(connection)
@@ -126,15 +126,15 @@ class OpenLoop(Loop):
             end = round(now, 6)
             self.counts.visits.append([round(due, 6), end, end, page, False, 0, 0, "dropped", 0, []])
 
-    def _answered(self, connection: LoadConnection, now: float) -> None:
+    def _complete(self, connection: LoadConnection, now: float) -> None:
         self._log(connection, now)
-        super()._answered(connection, now)
+        super()._complete(connection, now)
 
     def _log(self, connection: LoadConnection, now: float, failure: str = "") -> None:
         """Log a finished or failed request for `visits.Visit`, if the job requests a log."""
         if self._mark is None:
             return
-        answer, times = connection.answer, (connection.since, connection.left, now)
+        answer, times = connection.response, (connection.since, connection.left, now)
         found = None if failure else self._mark.search(b"".join(answer.pieces or ()))
         said = [group.decode("utf-8", "replace") for group in found.groups()] if found else []
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]

@@ -89,8 +89,8 @@ def master():
 def test_a_worker_that_ends_is_counted_once(master):
     running = SimpleNamespace(chain=SimpleNamespace(servers=[SimpleNamespace(pid=master.pid)]))
     workers = Workers(running)
-    assert workers.look() == 0
+    assert workers.update() == 0
     psutil.Process(master.pid).children()[0].kill()
-    until(workers.look, "it is noticed")
-    assert workers.look() == 1
-    assert Workers(running).look() == 0
+    until(workers.update, "it is noticed")
+    assert workers.update() == 1
+    assert Workers(running).update() == 0

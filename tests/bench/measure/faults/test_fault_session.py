@@ -57,7 +57,7 @@ def made(monkeypatch):
     monkeypatch.setattr(fault_session, "background_load", seen.asking)
     monkeypatch.setattr(fault_session, "watch_static_links", lambda url, path: nullcontext(seen.missing))
     monkeypatch.setattr(visitors, "pages", lambda *_: PAGES)
-    monkeypatch.setattr(fault_session, "_first_said", lambda running, token: ("/static/x.css",))
+    monkeypatch.setattr(fault_session, "_first_mark", lambda running, token: ("/static/x.css",))
     monkeypatch.setattr(fault_session.http, "status", lambda url, path: 200)
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.0)
     clock.change(monkeypatch, fault_session, time=time.monotonic)

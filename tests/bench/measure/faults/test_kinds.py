@@ -102,7 +102,7 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(made):
 @pytest.mark.parametrize(("ended", "says"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
 def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, says):
     looks = iter(ended)
-    workers = SimpleNamespace(ended=ended[-1], look=lambda: next(looks, ended[-1]))
+    workers = SimpleNamespace(ended=ended[-1], update=lambda: next(looks, ended[-1]))
     monkeypatch.setattr(deploys, "Workers", lambda running: workers)
     monkeypatch.setattr(deploys, "RECYCLED_S", 0.01)
     made = scene()

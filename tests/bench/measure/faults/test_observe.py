@@ -14,7 +14,7 @@ from tests.bench.measure.faults.seen import DEPLOY, MOMENTS, PAGES, visit
 def seen(*visits, moments=MOMENTS, pages=PAGES):
     """Effects of the fault, and failures before."""
     found = observe(visits, pages, moments)
-    rest = {"failed_before": found.failed_before, "named": found.named, "asked": found.asked}
+    rest = {"failed_before": found.failed_before, "named": found.named, "asked": found.page}
     figures = found.figures | {"failed": found.figures["failed_new"] + found.figures["failed_kept"]}
     return SimpleNamespace(**figures, **rest)
 

@@ -92,12 +92,12 @@ class FakeUp:
         self.ruined_by = set()
         self.notes = []
         self.meanwhile = lambda: None
-        self.is_whole = True
+        self.is_usable = True
 
     @contextmanager
     def __call__(self, case, directory, *how):
         self.log.append("up")
-        self.is_whole = True
+        self.is_usable = True
         (directory / "visits").mkdir(parents=True)
         (directory / "visits" / "openloop.json").write_text("sessionid=1")
         (directory / "visits" / "visits.out").write_text("{}")
@@ -109,7 +109,7 @@ class FakeUp:
         self.log.append(f"{fault}~{attempt}")
         self.meanwhile()
         found = self.outcomes.get(fault, "ok")
-        self.is_whole = fault not in self.ruined_by
+        self.is_usable = fault not in self.ruined_by
         return replace(item.outcome, status=found, reason=None if found == "ok" else "interference: others")
 
 
@@ -136,7 +136,7 @@ def made(directory, chosen, **asked):
     for outcome in prepared.newly_skipped:
         journal.folder.append(outcome)
     bed = test_bed.FaultsTestBed(journal, printer, allow_writes=False)
-    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.made])
+    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.recorded])
     with Interrupts() as interrupts:
         session.go(interrupts, keep_going=True)
     return printed.getvalue()

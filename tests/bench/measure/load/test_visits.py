@@ -36,10 +36,10 @@ def test_every_request_is_logged_with_what_its_page_said(site, tmp_path):
     # A low rate, so that each request is over before the next is due: otherwise a new connection would open.
     found = logged(site.url, tmp_path / "load", ("/1", "/2"), ("", CLOSE), seconds=3, rate=4)
     assert [visit.page for visit in found] == [0, 1] * 6
-    assert {visit.said for visit in found} == {("7", "me")}
+    assert {visit.mark for visit in found} == {("7", "me")}
     assert {visit.size for visit in found} == {len(site.body)}
     # Every second request closes its connection, so that the next one opens another.
-    assert [visit.kept for visit in found] == [False, True] * 6
+    assert [visit.keep_alive for visit in found] == [False, True] * 6
     assert all(visit.is_good and visit.due <= visit.left <= visit.end for visit in found)
     assert [visit.due - found[0].due for visit in found] == pytest.approx(
         [number / 4 for number in range(12)], abs=1e-3
@@ -53,7 +53,7 @@ def test_failures_are_logged_by_their_kind(site, tmp_path):
     assert kinds == {0: "read", 1: 503, 2: "timeout"}
     assert not any(visit.is_good for visit in found)
     refused = logged("http://127.0.0.1:1", tmp_path / "refused", ("/",))
-    assert {(visit.failure, visit.kept) for visit in refused} == {("connect", False)}
+    assert {(visit.failure, visit.keep_alive) for visit in refused} == {("connect", False)}
 
 
 @pytest.mark.servers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measure.records.capacity import Capacity, Staircase, Visits, capacity, climbs, made_load, overloaded, visits
+from bench.measure.records.capacity import Capacity, Staircase, Visits, capacity, climbs, has_load, overloaded, visits
 from bench.measure.stats.capacity import Limit
 from tests.bench.measure.records.run_data import at_rate, failed
 
@@ -24,7 +24,7 @@ def round_of(*rates: tuple[int, float]) -> Staircase:
 def test_a_rate_holds_while_its_percentile_is_within_the_limit():
     climb = round_of((50, 20), (200, 199), (800, 201), (400, 5000))
     assert {rate: step.held for rate, step in climb.steps.items()} == {50: True, 200: True, 800: False, 400: False}
-    assert (climb.low, climb.high, climb.held.level) == (200, 400, 200)
+    assert (climb.low, climb.high, climb.highest.level) == (200, 400, 200)
 
 
 def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
@@ -71,7 +71,7 @@ def test_a_trial_that_says_nothing_does_not_replace_one_that_did():
 
 def test_a_trial_without_a_load_ends_the_round():
     climb = Staircase(LIMIT, [failed(at_rate(50), responses_before_failure=None)])
-    assert not made_load(climb.trials[50])
+    assert not has_load(climb.trials[50])
     assert (climb.next_rate(50, near=False), climb.low) == (None, None)
 
 

@@ -118,7 +118,7 @@ class FakeSites:
             def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
                 return sites.resolver(plan, rows)
 
-            def database_alone(self) -> nullcontext[None]:
+            def exclusive_database(self) -> nullcontext[None]:
                 return nullcontext()
 
             def check(self) -> None:

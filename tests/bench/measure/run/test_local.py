@@ -22,7 +22,7 @@ def observer():
 def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypatch):
     monkeypatch.setattr(local, "COME_BACK_S", 0.2)
     began = time.monotonic()
-    observer.look_back()
+    observer.record_effects()
     assert observer.condition.came_back is False
     assert 0.2 <= time.monotonic() - began < 10
 

@@ -247,7 +247,7 @@ class Killed(BaseException):
 class Killing(TestBed):
     """A test bed of invented trials and faults, which dies after a number of them."""
 
-    is_whole = True
+    is_usable = True
 
     def __init__(self, journal, allowed, make, outlook):
         self.journal, self.allowed, self.making, self.outlook = journal, allowed, make, outlook
@@ -319,7 +319,7 @@ class Quiet:
     def begin(self, item):
         pass
 
-    def made(self, record, again):
+    def finish(self, record, again):
         pass
 
 

@@ -222,7 +222,7 @@ def test_a_relative_file_and_its_lock_are_in_the_project_wherever_a_command_or_a
             chosen = database.parse(project, url)
             path = Path(chosen.url.removeprefix("sqlite:///"))
             assert path.is_absolute() and path.resolve() == tmp_path / "own.sqlite3"
-            with database.in_use(project, chosen, alone=True):
+            with database.in_use(project, chosen, is_exclusive=True):
                 assert len(list((tmp_path / "locks").iterdir())) == 1
 
 
@@ -231,7 +231,9 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(database, "locks", lambda: tmp_path / "var" / "locks")
     monkeypatch.setattr(database, "check_sqlite", lambda project, path, identity: None)
     (tmp_path / "theirs").mkdir()
-    with database.in_use(open_project(), Database("sqlite", f"sqlite:///{tmp_path}/theirs/db.sqlite3"), alone=True):
+    with database.in_use(
+        open_project(), Database("sqlite", f"sqlite:///{tmp_path}/theirs/db.sqlite3"), is_exclusive=True
+    ):
         assert not list((tmp_path / "theirs").iterdir())
         (lock,) = (tmp_path / "var" / "locks").iterdir()
         assert lock.name.startswith("sqlite-")
@@ -239,7 +241,7 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
     (tmp_path / "var" / "data").mkdir()
     for made in (True, False):
         chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", made=made)
-        with database.in_use(open_project(), chosen, alone=True):
+        with database.in_use(open_project(), chosen, is_exclusive=True):
             assert [path.name for path in (tmp_path / "var" / "data").iterdir()] == ["db.sqlite3.lock"]
 
 
