@@ -111,22 +111,22 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     case = next((case for case in found if isinstance(case, Case)), None)
     if case is None:
         raise BenchError(f"--database: no stack can run here; see {PROGRAM} list")
-    return deployment.database_alone(case, printer.show)
+    return deployment.database_only(case, printer.show)
 
 
-def as_text(project: Project, facts: Facts, found: Sequence[Finding], height: int) -> list[str]:
+def as_text(project: Project, facts: Facts, findings: Sequence[Finding], height: int) -> list[str]:
     """The findings for people, errors first, within so many lines; only ids of findings without room.
 
     With room for all, each examined page has a line, and each finding its documentation.
     """
-    whole = height == sys.maxsize
-    lines = _summary(project, facts) + (_pages(facts) if whole else [])
-    shown = len(found)
-    ending = _ending(found, shown)
-    body = _in_groups(found, whole)
+    full = height == sys.maxsize
+    lines = _summary(project, facts) + (_pages(facts) if full else [])
+    shown = len(findings)
+    ending = _ending(findings, shown)
+    body = _in_groups(findings, full)
     while shown > 1 and len(lines) + len(body) + len(ending) > height:
         shown -= 1
-        body, ending = _in_groups(found[:shown], whole), _ending(found, shown)
+        body, ending = _in_groups(findings[:shown], full), _ending(findings, shown)
     return [*lines, *body, *ending]
 
 
@@ -151,41 +151,41 @@ def _pages(facts: Facts) -> list[str]:
     return lines
 
 
-def _block(item: Finding, whole: bool) -> list[str]:
+def _block(item: Finding, full: bool) -> list[str]:
     """The lines of one finding."""
     at = ""
     if item.where and item.where not in item.what:
         at = f" ({item.where})"
     lines = [*_filled(f"{item.id}: {item.what}{at}", INDENT), *_filled(f"-> {item.remedy}", DEEPER)]
-    if whole:
+    if full:
         return [*lines, f"{DEEPER}{item.link}"]
     return lines
 
 
-def _in_groups(found: Sequence[Finding], whole: bool) -> list[str]:
+def _in_groups(findings: Sequence[Finding], full: bool) -> list[str]:
     """The findings under a heading for each group."""
     lines: list[str] = []
     heading = ""
-    for item in found:
+    for item in findings:
         of_item = f"{item.severity.upper()}S: {item.group}"
         if of_item != heading:
             heading = of_item
             lines += ["", heading]
-        lines += _block(item, whole)
+        lines += _block(item, full)
     return lines
 
 
-def _ending(found: Sequence[Finding], shown: int) -> list[str]:
+def _ending(findings: Sequence[Finding], shown: int) -> list[str]:
     """The ids of hidden findings, a line for each group, and their total."""
     by_group: dict[str, list[str]] = {}
-    for item in found[shown:]:
+    for item in findings[shown:]:
         by_group.setdefault(item.group, []).append(item.id)
-    lines = ["", f"{len(found) - shown} more (--all shows them):"] if by_group else []
+    lines = ["", f"{len(findings) - shown} more (--all shows them):"] if by_group else []
     for group, ids in by_group.items():
         lines += _filled(f"{group}: {', '.join(dict.fromkeys(ids))}", INDENT)
-    errors = sum(item.severity == ERROR for item in found)
-    count = f"{plural(errors, 'error')}, {plural(len(found) - errors, 'warning')}"
-    return [*lines, "", count if found else "nothing to change was found"]
+    errors = sum(item.severity == ERROR for item in findings)
+    count = f"{plural(errors, 'error')}, {plural(len(findings) - errors, 'warning')}"
+    return [*lines, "", count if findings else "nothing to change was found"]
 
 
 def _print_rules(as_json: bool) -> None:

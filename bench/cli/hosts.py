@@ -28,11 +28,11 @@ def main(args: argparse.Namespace) -> int:
     return 1 if any(item.lacks for item in found) else 0
 
 
-def _lines(found: HostState) -> list[str]:
-    host = found.host
-    if found.lacks:
-        return [f"FAIL  {host.name} {host.target}: {lack}" for lack in found.lacks]
+def _lines(state: HostState) -> list[str]:
+    host = state.host
+    if state.lacks:
+        return [f"FAIL  {host.name} {host.target}: {lack}" for lack in state.lacks]
     clock = ""
-    if found.clock:
-        clock = f"; clock {found.clock.ahead_ms:+.1f} ms (±{found.clock.error_ms:.1f})"
+    if state.clock:
+        clock = f"; clock {state.clock.ahead_ms:+.1f} ms (±{state.clock.error_ms:.1f})"
     return [f"ok    {host.name} {host.target} is {' and '.join(host.groups)}{clock}"]

@@ -27,7 +27,7 @@ def latency_ms(trial: Trial, limit: Limit) -> float | None:
     return None
 
 
-def made_load(trial: Trial) -> bool:
+def has_load(trial: Trial) -> bool:
     """True if the load tool reported figures: a trial may fail before its load, or because of the tool."""
     return trial.status != "failed" or trial.errors.responses_before_failure is not None
 
@@ -35,11 +35,11 @@ def made_load(trial: Trial) -> bool:
 def overloaded(trial: Trial) -> bool:
     """True if a failed or discarded trial shows only that the site does not hold the rate."""
     if trial.status == "failed":
-        return made_load(trial)
+        return has_load(trial)
     return trial.status == "discarded" and {name for name, _ in discarded_by(trial)} <= OVERLOAD
 
 
-def _says_nothing(trial: Trial) -> bool:
+def _is_inconclusive(trial: Trial) -> bool:
     """True if a trial has no trusted figures, for another reason than the site."""
     return trial.status != "ok" and not overloaded(trial)
 
@@ -62,10 +62,10 @@ class Staircase:
 
     def add(self, trial: Trial) -> None:
         """Add the next trial. An inconclusive trial does not replace a conclusive one at the same rate."""
-        rate, says_nothing = trial.level, _says_nothing(trial)
+        rate, says_nothing = trial.level, _is_inconclusive(trial)
         self._halves[rate] = self._halves.get(rate, 0) + (1 if says_nothing else TRIES)
         self._again = rate if says_nothing and self._halves[rate] <= MAX_REPEATS else None
-        if not says_nothing or rate not in self.trials or _says_nothing(self.trials[rate]):
+        if not says_nothing or rate not in self.trials or _is_inconclusive(self.trials[rate]):
             self.trials[rate] = trial
         counted = self.trials[rate]
         latency = None
@@ -76,14 +76,14 @@ class Staircase:
 
     def next_rate(self, first: int, *, near: bool) -> int | None:
         """The next rate; None at the end, or after a trial failed before its load."""
-        if not all(map(made_load, self.trials.values())):
+        if not all(map(has_load, self.trials.values())):
             return None
         return self._again or next_rate(self.steps, first, near=near)
 
     @property
     def in_doubt(self) -> list[Trial]:
         """The failed and discarded trials, the last one of each rate, that are inconclusive about the site."""
-        return [trial for trial in self.trials.values() if _says_nothing(trial)]
+        return [trial for trial in self.trials.values() if _is_inconclusive(trial)]
 
     @property
     def low(self) -> int | None:
@@ -102,21 +102,21 @@ class Staircase:
     def ended_by(self) -> str | None:
         """The reason to distrust the trial above the highest rate, in which case the capacity may be higher."""
         trial = self.trials.get(bracket(self.steps)[1] or 0)
-        if trial and _says_nothing(trial):
+        if trial and _is_inconclusive(trial):
             return trial.reason
         return None
 
     @property
-    def held(self) -> Trial | None:
+    def highest(self) -> Trial | None:
         """The trial at the highest rate that held."""
         return self.trials.get(self.low or 0)
 
     @property
     def achieved(self) -> float:
         """Requests/s in the held trial, which ends with its last response; 0 if no rate held."""
-        if not self.held:
+        if not self.highest:
             return 0.0
-        return self.held.throughput or 0.0
+        return self.highest.throughput or 0.0
 
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:

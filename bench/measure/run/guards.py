@@ -49,10 +49,10 @@ class Observed(Evidence):
     wrong_bodies: str = ""
 
 
-def bounds(given: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
-    """The `usual` bounds, changed by `given` words such as tool=0.8 and drift=off. Raises BenchError."""
+def bounds(texts: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
+    """The `usual` bounds, changed by texts such as tool=0.8 and drift=off. Raises BenchError."""
     chosen = dict(usual)
-    for word in given:
+    for word in texts:
         name, equals, text = word.partition("=")
         if not equals:
             raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
@@ -71,17 +71,17 @@ def bounds(given: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[st
     return chosen
 
 
-def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+def evaluate(observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or the reason to discard the trial."""
-    found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
+    found = {name: GUARDS[name](observed, bound) or OK for name, bound in bounds.items()}
     if (
         "interference" in found
-        and seen.rate is None
-        and seen.other_cpu_share is not None
+        and observed.rate is None
+        and observed.other_cpu_share is not None
         and _discards(found.get("drift", OK))
     ):
         # A repeated trial may not be disturbed. An overloaded site drifts in an open loop by itself.
-        found["interference"] = _took(seen.other_cpu_share)
+        found["interference"] = _took(observed.other_cpu_share)
     return found
 
 
@@ -99,13 +99,13 @@ def _not(why: str) -> str:
     return f"{NOT_MEASURED}: {why}"
 
 
-def _tool(seen: Observed, bound: float) -> str | None:
+def _tool(observed: Observed, bound: float) -> str | None:
     """The load tool stayed below its own limit, by CPU time or by delay; otherwise the trial measured the tool."""
-    if seen.tool_cpu_share is not None and seen.tool_cpu_share > bound:
-        return f"the load tool used {seen.tool_cpu_share:.0%} of the CPU time it can use"
-    if late := _late(seen.figures):
+    if observed.tool_cpu_share is not None and observed.tool_cpu_share > bound:
+        return f"the load tool used {observed.tool_cpu_share:.0%} of the CPU time it can use"
+    if late := _late(observed.figures):
         return late
-    if seen.tool_cpu_share is not None:
+    if observed.tool_cpu_share is not None:
         return None
     return _not("the load tool's CPU time is not known")
 
@@ -118,44 +118,44 @@ def _late(figures: Figures) -> str:
     return f"1 in 100 requests left {delay:.1f} ms late or more"
 
 
-def _bodies(seen: Observed, bound: float) -> str | None:
+def _bodies(observed: Observed, bound: float) -> str | None:
     """Bodies fetched during and after the load were right, and the bytes received are enough for them."""
-    if seen.wrong_bodies:
-        return seen.wrong_bodies
-    figures = seen.figures
-    if seen.body_bytes is None or figures.bytes_per_second is None:
+    if observed.wrong_bodies:
+        return observed.wrong_bodies
+    figures = observed.figures
+    if observed.body_bytes is None or figures.bytes_per_second is None:
         return None
     each = figures.bytes_per_second / figures.requests_per_second
     # Larger pages wait longest, and requests still waiting at the end are not among the responses.
-    waiting = (seen.connections or 0) / max(1, figures.requests_total)
-    if each < seen.body_bytes * (1 - bound - waiting):
-        return f"{each:,.0f} bytes a response, but the bodies have {seen.body_bytes:,.0f}"
+    waiting = (observed.connections or 0) / max(1, figures.requests_total)
+    if each < observed.body_bytes * (1 - bound - waiting):
+        return f"{each:,.0f} bytes a response, but the bodies have {observed.body_bytes:,.0f}"
     return None
 
 
-def _drift(seen: Observed, bound: float) -> str | None:
+def _drift(observed: Observed, bound: float) -> str | None:
     """As many responses in the last third as in the first, except three standard deviations of the count.
 
     Without other processes on the machine, the stack itself drifts, and its figures are valid for visitors.
     """
-    thirds = seen.figures.thirds
+    thirds = observed.figures.thirds
     if thirds is None:
         return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
     # Responses come in batches: up to one per connection.
-    if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0):
+    if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (observed.connections or 0):
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"
-    if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS:
+    if observed.other_cpu_share is not None and observed.other_cpu_share < MIN_OTHERS:
         return f"{OWN}: {drift}"
     return drift
 
 
-def _interference(seen: Observed, bound: float) -> str | None:
-    if seen.other_cpu_share is None:
+def _interference(observed: Observed, bound: float) -> str | None:
+    if observed.other_cpu_share is None:
         return _not("the CPU time of the machine or of the stack is not known")
-    if seen.other_cpu_share > bound:
-        return _took(seen.other_cpu_share)
+    if observed.other_cpu_share > bound:
+        return _took(observed.other_cpu_share)
     return None
 
 
@@ -163,11 +163,11 @@ def _took(others: float) -> str:
     return f"other processes took {others:.0%} of the machine"
 
 
-def _lost(seen: Observed, bound: float) -> str | None:
-    dropped = seen.figures.requests_dropped
+def _lost(observed: Observed, bound: float) -> str | None:
+    dropped = observed.figures.requests_dropped
     if dropped is None:
-        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
-    due = round((seen.rate or 0) * seen.figures.duration_s) or 1
+        return _not("a closed loop has no schedule" if observed.rate is None else "the load tool does not say")
+    due = round((observed.rate or 0) * observed.figures.duration_s) or 1
     if dropped <= bound * due:
         return None
     return f"the load tool did not send {dropped:,} requests that were due: it had no connection free"

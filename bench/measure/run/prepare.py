@@ -51,7 +51,7 @@ class Prepared:
     before: Run | None = None
 
     @property
-    def made(self) -> tuple[Trial, ...]:
+    def recorded(self) -> tuple[Trial, ...]:
         """The trials of the resumed run, in order."""
         if not self.before:
             return ()
@@ -74,8 +74,8 @@ class Prepared:
     @property
     def _records(self) -> list[Trial]:
         if self.info.plan.capacity:
-            return counting_steps(self.made)
-        return counting(self.made)
+            return counting_steps(self.recorded)
+        return counting(self.recorded)
 
 
 def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepared:
@@ -100,11 +100,15 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
 
 
 def stopped_run(
-    directory: Path, asked: str | None, project: UnderTest, command: str = "run", bed: type[LocalTestBed] = LocalTestBed
+    directory: Path,
+    named_database: str | None,
+    project: UnderTest,
+    command: str = "run",
+    bed: type[LocalTestBed] = LocalTestBed,
 ) -> Prepared:
     """The rest of a stopped run of `command` in a folder; discarded trials are repeated.
 
-    `asked` is the database, needed if it was named by URL. Raises BenchError if the run cannot be resumed as begun.
+    `named_database` is needed if it was named by URL. Raises BenchError if the run cannot be resumed as begun.
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
@@ -113,7 +117,7 @@ def stopped_run(
         raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, run.info)}")
     if plan.inventory:
         raise BenchError(f"--resume {directory}: it measured hosts of an inventory; add --inventory FILE")
-    rows = same_database(directory, project, asked, plan)
+    rows = same_database(directory, project, named_database, plan)
     if pinned and not set().union(*pinned.values()) <= set(cpu_affinity.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     load = _load(plan, project, run.environment.load_tool.name, pinned)
@@ -187,13 +191,13 @@ def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bo
     return tuple(notes)
 
 
-def same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
+def same_database(directory: Path, project: UnderTest, named_database: str | None, plan: Plan) -> Database:
     """The database of a resumed run. Raises BenchError if different from the run's first database."""
-    if asked is None:
-        asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
-    if asked is None:
+    if named_database is None:
+        named_database = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
+    if named_database is None:
         raise BenchError(f"--resume {directory}: the URL of its database is not stored; give --database")
-    chosen = database.parse(project, asked)
+    chosen = database.parse(project, named_database)
     if chosen.label != plan.database or chosen.made == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"
         raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")

@@ -89,24 +89,24 @@ class Candidate:
         return list(chain.from_iterable(climb.trials.values() for climb in self.rounds.values()))
 
     @property
-    def _held(self) -> list[Trial]:
+    def _highest_trials(self) -> list[Trial]:
         """The trials at the highest rates."""
-        return list(filter(None, (climb.held for climb in self.rounds.values())))
+        return list(filter(None, (climb.highest for climb in self.rounds.values())))
 
     @cached_property
     def problem(self) -> str:
         """The reason to exclude the settings, such as a process killed for lack of memory; or empty."""
-        if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
+        if killed := sum(trial.condition.oom_kills or 0 for trial in self._highest_trials):
             return f"{plural(killed, 'process', 'processes')} killed for lack of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
-        if self._held:
+        if self._highest_trials:
             return ""
         return [*failed, "no rate holds"][0]
 
     @cached_property
     def memory_bytes(self) -> float | None:
         """Peak of servers and services together at the highest rate, median of the rounds."""
-        used = list(filter(None, (total(trial.memory_peak_bytes) for trial in self._held)))
+        used = list(filter(None, (total(trial.memory_peak_bytes) for trial in self._highest_trials)))
         if not used:
             return None
         return statistics.median(used)
@@ -198,7 +198,7 @@ class SettingsSearch:
     margin        minimum relative gain of a rate
     memory_bytes  memory limit, None if unknown; the limit of connections is learned from the trials
     others        stacks of other worker classes
-    found         candidates so far
+    candidates    candidates so far
     too_large     settings that do not fit, with the reason
     """
 
@@ -206,7 +206,7 @@ class SettingsSearch:
     margin: float
     memory_bytes: int | None = None
     others: Sequence[TuningSpace] = ()
-    found: dict[Settings, Candidate] = field(default_factory=dict)
+    candidates: dict[Settings, Candidate] = field(default_factory=dict)
     too_large: dict[Settings, str] = field(default_factory=dict)
 
     def schedule(self, rounds: int, climb: StaircaseMaker) -> Schedule[None]:
@@ -234,7 +234,7 @@ class SettingsSearch:
         If the first holds nothing, as without enough memory, fewer may.
         """
         made, more = [start], 1 + self.margin
-        if start not in self.found:
+        if start not in self.candidates:
             yield from self._try(start, 1, climb)
         top = low = start
         while getattr(top, knob) < MAX_SETTING and self._rate(top) > more * self._highest(made[:-1]):
@@ -248,17 +248,17 @@ class SettingsSearch:
             low = low.with_(knob, getattr(low, knob) // 2)
             made.append(low)
             yield from self._try(low, 1, climb)
-        return self.best([self.found[settings] for settings in made]).settings
+        return self.best([self.candidates[settings] for settings in made]).settings
 
     def _try(self, settings: Settings, number: int, climb: StaircaseMaker) -> Schedule[None]:
         """Make a staircase with these settings in a round; a first round begins near the highest rate so far."""
-        near = round(self._highest(self.found)) if number == 1 else 0
-        before = self.found[settings].rounds if settings in self.found else {}
+        near = round(self._highest(self.candidates)) if number == 1 else 0
+        before = self.candidates[settings].rounds if settings in self.candidates else {}
         made = yield from climb(settings, number, before, near)
-        self.found[settings] = Candidate(settings, {**before, number: made})
+        self.candidates[settings] = Candidate(settings, {**before, number: made})
 
     def _rate(self, settings: Settings) -> float:
-        return self.found[settings].rate
+        return self.candidates[settings].rate
 
     def _highest(self, settings: Iterable[Settings]) -> float:
         """The highest rate of these; 0 without any."""
@@ -267,7 +267,7 @@ class SettingsSearch:
     @property
     def done(self) -> list[Candidate]:
         """Tried candidates, in order."""
-        return list(self.found.values())
+        return list(self.candidates.values())
 
     def of(self, settings: Settings) -> TuningSpace:
         """The stack with the worker class of these settings."""
@@ -309,7 +309,7 @@ class SettingsSearch:
 
     def sentence(self, layer: str, limit: str) -> str:
         """A sentence on the recommended settings, with rate, memory and connections, and the changes."""
-        chosen, before = self.chosen, self.found[self.own.usual]
+        chosen, before = self.chosen, self.candidates[self.own.usual]
         assert chosen and chosen.capacity
         settings, found = chosen.settings, chosen.capacity
         at_most = f"at most {plural(settings.at_once, 'database connection')}"
