@@ -168,8 +168,7 @@ class FakeRunning:
     """The deployment of the mutant: the parts that checks use."""
 
     def __init__(self, mutant: Mutant, services: tuple[str, ...] = ("memory",), threads: int = 8):
-        # A web server serves static files.
-        self.mutant, self.url, self.env = mutant, mutant.url, {"BENCHAPP_WHITENOISE": "0"}
+        self.mutant, self.url, self.env = mutant, mutant.url, dict[str, str]()
         self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
         self.logs = mutant.folder / "logs"
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")
@@ -177,6 +176,7 @@ class FakeRunning:
             servers=(SimpleNamespace(name="app", prefix_headers=("X-Root-Path",)),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,
+            web_server_has_static_files=True,
             settings={"cache_seconds": 60, "max_body_mb": 1, "server_names": "127.0.0.1 localhost"},
         )
 
