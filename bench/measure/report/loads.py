@@ -58,18 +58,20 @@ def reason(measured: Measured, trials: Sequence[Trial]) -> str | None:
     return NO_TRIAL
 
 
-def at_level(measured: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:
-    """The case at a level of connections, or of requests a second; its latency is at the `rate`."""
-    levels = measured.levels("open" if opened else "closed")
+def at_level(measured: Measured, level: int, mode: str, rate: int | None) -> CaseLoad:
+    """The case at a level of a closed or an open loop; its latency is at the `rate`."""
+    levels = measured.levels(mode)
     trials = levels.get(level, ())
     points = []
-    for each, made in sorted(levels.items()):
-        points.append(Point(each, median_or_none(trial.throughput for trial in usable(made).values())))
+    # One level is no curve.
+    if len(levels) > 1:
+        for each, made in sorted(levels.items()):
+            points.append(Point(each, median_or_none(trial.throughput for trial in usable(made).values())))
     dropped = measured.dropped.get(level)
-    response_times = None if measured.wrong else latency(measured, rate)
-    return _load(
-        measured, usable(trials), reason(measured, trials), dropped, points if len(points) > 1 else (), response_times
-    )
+    response_times = None
+    if not measured.wrong:
+        response_times = latency(measured, rate)
+    return _load(measured, usable(trials), reason(measured, trials), dropped, points, response_times)
 
 
 def at_capacity(measured: Measured, limit: Limit, visit: Visits | None) -> CaseLoad:
@@ -77,23 +79,25 @@ def at_capacity(measured: Measured, limit: Limit, visit: Visits | None) -> CaseL
     climbs = list(measured.climbs.values())
     held = {number: climb.highest for number, climb in measured.climbs.items() if climb.highest}
     why = None
-    if not held:
+    if measured.wrong:
+        why = reason(measured, ())
+    elif not held:
         failed = list(chain.from_iterable(climb.in_doubt for climb in climbs))
-        why = f"no rate holds {limit.words}" if climbs and not failed else reason(measured, failed)
+        why = reason(measured, failed)
+        if climbs and not failed:
+            why = f"no rate holds {limit.words}"
     points = []
     for rate in sorted(set().union(*(climb.trials for climb in climbs))):
         trials = [climb.trials[rate] for climb in climbs if rate in climb.trials]
         points.append(Point(rate, median_or_none(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
-    load = _load(measured, held, why if not measured.wrong else reason(measured, ()), None, points, None)
+    load = _load(measured, held, why, None, points, None)
     reached = capacity(climbs)
     if reached is None:
         return load
-    return replace(
-        load,
-        capacity_low=reached.low,
-        capacity_high=reached.high,
-        visitors_per_hour=visit.an_hour(load.requests_per_second) if visit and load.requests_per_second else None,
-    )
+    visitors = None
+    if visit and load.requests_per_second:
+        visitors = visit.an_hour(load.requests_per_second)
+    return replace(load, capacity_low=reached.low, capacity_high=reached.high, visitors_per_hour=visitors)
 
 
 def step(measured: Measured) -> float:

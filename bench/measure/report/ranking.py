@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import fmean
 from typing import Any, Literal
 
-from bench.measure.records.capacity import climbs, visits
+from bench.measure.records.capacity import Staircase, climbs, visits
 from bench.measure.records.folder import Run
 from bench.measure.records.records import CaseRecord
 from bench.measure.records.trials import Trial, largest
@@ -54,6 +54,27 @@ class RankedCase:
         """True if the plan's own trials use an open loop; other plans have open-loop trials for latency."""
         return self.run.info.plan.mode == "open"
 
+    @property
+    def limit_ms(self) -> float | None:
+        """The latency limit in milliseconds."""
+        if not self.limit:
+            return None
+        return self.limit.milliseconds
+
+    @property
+    def unit(self) -> str:
+        """The unit of the levels."""
+        if self.kind == "throughput":
+            return "connections"
+        return "requests/s"
+
+    @property
+    def value(self) -> str:
+        """The figure at each level, with its unit."""
+        if self.limit:
+            return f"{self.limit.percentile} in ms"
+        return "requests/s"
+
     @cached_property
     def cases(self) -> list[CaseRecord]:
         """In the planned order."""
@@ -78,17 +99,19 @@ class RankedCase:
 
     def measured(self, workload: str) -> dict[str, Measured]:
         """Case -> results of the run under a workload."""
-        run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
+        run, trials = self.run, dict[str, list[Trial]]()
         for trial in (*run.trials, *run.latency):
             trials.setdefault(trial.case_id, []).append(trial)
+        climbed: dict[str, dict[int, Staircase]] = {}
+        if self.limit:
+            climbed = climbs((*run.trials, *run.latency), self.limit)
         wrong = [check for check in run.checks if not check.ok]
         found = {}
         for case in self.cases:
             if case.workload == workload:
-                made = trials.get(case.case_id, [])
                 found[name_of(case)] = Measured(
-                    trials=made,
-                    climbs=climbs(made, limit).get(case.case_id, {}) if limit else {},
+                    trials=trials.get(case.case_id, []),
+                    climbs=climbed.get(case.case_id, {}),
                     dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
                     wrong=[check.check for check in wrong if (check.stack, check.layer) == (case.stack, case.layer)],
                 )
@@ -124,9 +147,9 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
         database=place.database,
         load=_load_words(place, {load.level for load in by_load.values()}),
         kind=place.kind,
-        limit_ms=place.limit.milliseconds if place.limit else None,
-        unit="requests/s" if place.opened or place.limit else "connections",
-        value=f"{place.limit.percentile} in ms" if place.limit else "requests/s",
+        limit_ms=place.limit_ms,
+        unit=place.unit,
+        value=place.value,
         margin=place.run.info.plan.margin,
         verdict=decision.verdict if decision.best else NOT_MEASURED,
         best=ordered.index(best) if best else None,
@@ -147,9 +170,7 @@ def _load_words(place: RankedCase, levels: Iterable[int]) -> str:
     if place.limit:
         return place.limit.words
     shown = " or ".join(f"{level:,}" for level in sorted(levels))
-    if place.opened:
-        return f"{shown} requests/s"
-    return f"{shown} connections"
+    return f"{shown} {place.unit}"
 
 
 # ------------------------------------------------------------------------------------------- judging
@@ -168,11 +189,13 @@ def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
     found = place.measured(workload)
     level = _main_level(place, found.values())
     rate = level if place.opened else loads.common_rate(found.values())
-    limit, visit = place.limit, visits(place.run.addresses).get(workload)
-    each = {
-        name: loads.at_capacity(item, limit, visit) if limit else loads.at_level(item, level, place.opened, rate)
-        for name, item in found.items()
-    }
+    visit = visits(place.run.addresses).get(workload)
+    each: dict[str, CaseLoad] = {}
+    for name, item in found.items():
+        if place.limit:
+            each[name] = loads.at_capacity(item, place.limit, visit)
+        else:
+            each[name] = loads.at_level(item, level, place.run.info.plan.mode, rate)
     rates = {name: load.rates for name, load in each.items() if load.verdict != NOT_MEASURED and load.rates}
     table = Table(rates, {name: loads.step(found[name]) for name in rates})
     decision = decide(table, place, {name for name, item in found.items() if level in item.dropped})
@@ -185,7 +208,7 @@ def _main_level(place: RankedCase, results: Iterable[Measured]) -> int:
     """The highest level with a figure, else the highest of the plan."""
     measured: list[int] = []
     for item in results:
-        levels = item.levels("open" if place.opened else "closed")
+        levels = item.levels(place.run.info.plan.mode)
         measured += [level for level, trials in levels.items() if loads.usable(trials)]
     return max(measured or place.run.info.plan.levels or (0,))
 

@@ -58,11 +58,14 @@ class RunProgress:
     def announce(self, tool: str, folder: Path | None = None) -> None:
         """Print the plan, its estimated duration, and skipped cases; a `folder` is for the results."""
         plan, left = self._info.plan, self.outlook.left
-        roughly = "about " if self._limit else ""
-        due = f"{plural(self.outlook.count(left), 'trial')}{' in the next round' if plan.until else ''}"
-        counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due}, load by {tool}"
+        due = plural(self.outlook.count(left), "trial")
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
-        levels = f"the highest rate with {self._limit.words}" if self._limit else levels
+        if self._limit:
+            due = f"about {due}"
+            levels = f"the highest rate with {self._limit.words}"
+        if plan.until:
+            due += " in the next round"
+        counts = f"{plural(len(self._info.cases), 'case')}, {due}, load by {tool}"
         self.printer.say(f"{counts}, in about {estimate(self.outlook.estimate_s(left))}")
         if plan.until:
             self.printer.say(
@@ -93,16 +96,20 @@ class RunProgress:
 
     def begin(self, item: Measurement) -> None:
         """Note the beginning of a trial."""
-        level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
-        self.printer.show(f"{case_words(item.case)}, {level_words(level, mode)}")
+        level = level_words(item.level, self._info.plan.mode)
+        if item.rate:
+            level = level_words(item.rate, "open")
+        self.printer.show(f"{case_words(item.case)}, {level}")
 
     def finish(self, record: Trial, again: bool) -> None:
         """Print the outcome of a trial, and after a round the state of the race."""
         if again:
             self.printer.say(f"{record.reason}: the trial is repeated")
             return
-        step = step_words(record, self._limit) if self._limit else ""
-        words = f"{level_words(record.level, record.mode)}: {outcome(record)}{step and f', {step}'}"
+        words = f"{level_words(record.level, record.mode)}: {outcome(record)}"
+        step = self._limit and step_words(record, self._limit)
+        if step:
+            words += f", {step}"
         self.printer.say(f"{self.where(record)}, {words}{self.left(record)}")
         if self.outlook.rounds_over > self._rounds_over:
             self._after_round()
@@ -121,7 +128,9 @@ class RunProgress:
         plan = self._info.plan
         if trial.mode != plan.mode:
             return f"latency at one rate for all: {case_words(trial)}"
-        rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
+        rounds = f"{plan.rounds}"
+        if plan.until:
+            rounds = f"at most {plan.rounds}"
         made = [item for item in self.outlook.done.values() if item.mode == plan.mode and item.round == trial.round]
         begun = {item.case_id for item in made}
         due = {item.case.case_id for item in self.outlook.left if item.round == trial.round}
@@ -129,12 +138,13 @@ class RunProgress:
 
     def left(self, trial: Trial) -> str:
         """The time left after a trial, as the end of a line; in a run until decided, the time of its round."""
-        until, left = self._info.plan.until, self.outlook.left
-        if until:
+        words, left = "time left", self.outlook.left
+        if self._info.plan.until:
+            words = "time left in this round"
             left = [item for item in left if item.round == trial.round]
         if not left:
             return "; done"
-        return f"; time left{' in this round' if until else ''} ~{estimate(self.outlook.estimate_s(left))}"
+        return f"; {words} ~{estimate(self.outlook.estimate_s(left))}"
 
     def summarize(self, run: Run) -> None:
         """Print capacities, the number of trials without trusted figures, and the next command."""
@@ -181,7 +191,10 @@ def step_words(trial: Trial, limit: Limit) -> str:
         latency = latency_ms(trial, limit)
     if latency is None:
         return "does not hold" if overloaded(trial) else ""
-    return f"{limit.percentile} {latency:,.1f} ms, {'holds' if latency <= limit.milliseconds else 'does not hold'}"
+    words = f"{limit.percentile} {latency:,.1f} ms"
+    if latency <= limit.milliseconds:
+        return f"{words}, holds"
+    return f"{words}, does not hold"
 
 
 def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) -> str:
@@ -220,7 +233,9 @@ def level_words(level: int, mode: str) -> str:
 def outcome(trial: Trial) -> str:
     """A trial in a few words."""
     if trial.status == "failed":
-        return f"FAILED: {trial.reason}" + (f" (see {trial.evidence.log})" if trial.evidence.log else "")
+        if trial.evidence.log:
+            return f"FAILED: {trial.reason} (see {trial.evidence.log})"
+        return f"FAILED: {trial.reason}"
     words = f"{trial.throughput:,.0f} requests/s"
     if trial.mode == "open" and trial.figures and trial.figures.latency_p99_ms is not None:
         words += f", p99 {trial.figures.latency_p99_ms:,.1f} ms"

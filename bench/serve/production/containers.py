@@ -245,23 +245,31 @@ def _containers(placed: Placed) -> list[Container]:
 def _of_server(server: Server, program: Program, address: Address, placed: Placed) -> Container:
     """An instance of a server, with its HTTP probes."""
     case, ends_tls, front = placed.case, placed.ends_tls, server is placed.front
-    url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
+    url = f"http://{case.settings['server_name']}"
+    if front and ends_tls:
+        url = f"https://{case.settings['server_name']}"
     application = program.site and server.speaks == "http"
     # Health checks get a response under any host name, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
-    ready_path = ""
-    if plain and case.project.ready in opened.health_paths(case.project):
-        ready_path = case.project.ready
-    return Container(
+    found = Container(
         program,
         reload=_reload(program),
-        started=_probe(address, url + case.project.health) if application else _alive(address),
+        started=_alive(address),
         alive=_alive(address),
-        ready_path=ready_path if front else "",
-        memory_mb=program.loaded * PROCESS_MB if program.site else SERVER_MB,
-        ready=_probe(address, url + case.project.ready) if front else None,
-        health=_probe(address, url + case.project.health) if application or front else _alive(address),
+        health=_alive(address),
     )
+    if program.site:
+        found = replace(found, memory_mb=program.loaded * PROCESS_MB)
+    healthy = _probe(address, url + case.project.health)
+    if application:
+        found = replace(found, started=healthy)
+    if application or front:
+        found = replace(found, health=healthy)
+    if front:
+        found = replace(found, ready=_probe(address, url + case.project.ready))
+    if front and plain and case.project.ready in opened.health_paths(case.project):
+        found = replace(found, ready_path=case.project.ready)
+    return found
 
 
 def _probe(address: Address, url: str) -> Words:

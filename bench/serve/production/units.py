@@ -116,9 +116,13 @@ def units(placed: Placed, share: HostRole | None = None) -> list[Unit]:
     """A unit for each program, and for each exporter of figures: all, or those of a host."""
     found = []
     for program in programs(placed):
-        if share is None or share.runs(program):
-            found.append(_of_server(program, program.server, placed) if program.server else _of_other(program, placed))
-    for server in with_metrics(share.servers if share else placed.case.servers, placed.case):
+        if share and not share.runs(program):
+            continue
+        if program.server:
+            found.append(_of_server(program, program.server, placed))
+        else:
+            found.append(_of_other(program, placed))
+    for server in with_metrics((share or placed.case).servers, placed.case):
         if server.metrics and server.metrics.start:
             found.append(_of_exporter(server, server.metrics.start, placed))
     return found
