@@ -102,12 +102,16 @@ def _at_a_rate(board: Ranking) -> str:
 
 def _cost(row: CaseRow) -> str:
     """Memory and CPU time."""
-    parts = [f"{_mib(row)} of memory"] if row.memory_peak_bytes else []
+    parts = []
+    if row.memory_peak_bytes:
+        parts.append(f"{_mib(row)} of memory")
     if row.cpu_seconds_per_1000_requests is not None:
         parts.append(f"{number(row.cpu_seconds_per_1000_requests)} CPU seconds per 1,000 requests")
     costs = f"It costs {joined(parts)}." if parts else ""
-    if row.deploy_lost is not None:
-        costs += f" A deploy loses {plural(round(row.deploy_lost), 'request') if row.deploy_lost else 'no request'}."
+    if row.deploy_lost:
+        costs += f" A deploy loses {plural(round(row.deploy_lost), 'request')}."
+    elif row.deploy_lost is not None:
+        costs += " A deploy loses no request."
     return costs
 
 

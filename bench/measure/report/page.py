@@ -81,7 +81,7 @@ def _environment() -> Environment:
 
 
 def _mib(value: float | None) -> str:
-    return words.number(None if value is None else value / words.MIB)
+    return words.number(value and value / words.MIB)
 
 
 def _unbroken(text: str) -> Markup:
@@ -102,10 +102,10 @@ def _percent(value: float | None) -> str:
 
 def case_name(row: CaseRow | FaultCase) -> str:
     """A case in words."""
-    size = ""
+    name = words.case_name(row.stack, row.layer)
     if isinstance(row, FaultCase) and row.size != NO_LIMIT:
-        size = row.size
-    return words.case_name(row.stack, row.layer) + (f", {size}" if size else "")
+        return f"{name}, {row.size}"
+    return name
 
 
 def colour(board: Ranking, row: CaseRow) -> int:
@@ -176,7 +176,9 @@ def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
 def link(document: Document, run: int, path: str) -> str:
     """A file of a run, relative to the page."""
     directory = document.runs[run].directory
-    return quote(path if directory == "." else f"{directory}/{path}")
+    if directory != ".":
+        path = f"{directory}/{path}"
+    return quote(path)
 
 
 def log_of(row: CaseRow) -> str | None:
@@ -239,8 +241,12 @@ def to_know(document: Document) -> list[str]:
         texts += [f"Known limitation: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
         for text in texts:
             found.setdefault(text, []).append(run.name)
-    several = len(document.runs) > 1
-    notes = [f"{', '.join(names)}: {text}" if several and len(names) == 1 else text for text, names in found.items()]
+    notes = []
+    for text, names in found.items():
+        # A note of one run among several.
+        if len(names) == 1 and len(document.runs) > 1:
+            text = f"{names[0]}: {text}"
+        notes.append(text)
     for outcome, said in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
         why = fault_rows.reasons(document.faults, outcome)
         notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
@@ -276,18 +282,23 @@ def fault_table(document: Document) -> Mapping[str, list[str]]:
 
 def fault_words(row: FaultRow) -> str:
     """`0 lost, mixed 0.4 s`, `12 lost, back in 1.3 s`, `FAIL, 3 lost`, `skipped`."""
-    parts = [row.outcome] if row.outcome not in ("pass", "known limitation") else []
     if row.outcome not in ("pass", "known limitation", "FAIL") or row.requests_lost is None:
         return row.outcome
+    parts = []
+    if row.outcome == "FAIL":
+        parts.append(row.outcome)
     figures = {name: words.compact(value) for name, value in row.figures.items() if value is not None}
+    if fault_rows.STOPS_AT in figures:
+        return ", ".join([*parts, f"stops at {figures[fault_rows.STOPS_AT]}"])
     if fault_rows.STOPS_AT in row.figures:
-        stops = figures.get(fault_rows.STOPS_AT)
-        return ", ".join([*parts, f"stops at {stops}" if stops else f"{fault_rows.MAX_SLOW} do not stop it"])
-    parts += [f"{words.compact(row.requests_lost)} lost"]
+        return ", ".join([*parts, f"{fault_rows.MAX_SLOW} do not stop it"])
+    parts.append(f"{words.compact(row.requests_lost)} lost")
     parts += [f"{figures[name]} {word}" for name, word in FAULT_FIGURES.items() if name in figures]
-    seconds = {"back in": row.recovery_s if row.requests_lost else None, "mixed": row.mixed_s, "stale": row.stale_s}
+    seconds = {"back in": row.requests_lost and row.recovery_s, "mixed": row.mixed_s, "stale": row.stale_s}
     parts += [f"{word} {words.compact(value)}\N{NO-BREAK SPACE}s" for word, value in seconds.items() if value]
     if row.wrong:
         parts.append(f"{words.compact(row.wrong)} wrong")
     by = (row.operator or "nothing").partition(",")[0]
-    return ", ".join([*parts, *([f"after a {by}"] if row.group == "killed" and by != "nothing" else [])])
+    if row.group == "killed" and by != "nothing":
+        parts.append(f"after a {by}")
+    return ", ".join(parts)

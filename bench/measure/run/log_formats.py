@@ -150,7 +150,10 @@ def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, Logg
             head, divide = names, _divided_by_commas
         elif line and not line.startswith("#"):
             text = STYLE.sub("", line)
-            yield line, _read(_of_row, divide(text), head) if head else _read(_of_line, text, named)
+            if head:
+                yield line, _read(_of_row, divide(text), head)
+            else:
+                yield line, _read(_of_line, text, named)
         is_first = False
 
 
@@ -270,7 +273,8 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
 
     if request is None:
         return None
-    time_s = request.time_s if request.time_s is not None else time_s
+    if request.time_s is not None:
+        time_s = request.time_s
     return replace(request, time_s=time_s, program=request.program or program)
 
 
@@ -284,12 +288,15 @@ def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
     for name in _of(values, WRAPPED):
         text = values[name]
         # The journal has bytes that are no text as a list of numbers.
-        text = bytes(text).decode("utf-8", "surrogateescape") if isinstance(text, list) else text
+        if isinstance(text, list):
+            text = bytes(text).decode("utf-8", "surrogateescape")
         inner = None
         if isinstance(text, str):
             inner = _of_line(text.strip(), [])
         if inner:
-            time_s = inner.time_s if inner.time_s is not None else _first(values, "time", seconds)
+            time_s = inner.time_s
+            if time_s is None:
+                time_s = _first(values, "time", seconds)
             return replace(inner, time_s=time_s, program=inner.program or program)
     request = _of_values(values)
     if not request:

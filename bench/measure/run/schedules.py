@@ -112,7 +112,8 @@ def of_plan(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Sched
     if plan.limit:
         yield from capacity(plan, plan.limit, cases, outlook)
         return None
-    ended, trials = yield from (until_decided if plan.until else rounds)(plan, cases, outlook)
+    schedule = until_decided if plan.until else rounds
+    ended, trials = yield from schedule(plan, cases, outlook)
     if plan.latency:
         yield from at_one_rate(plan, cases, trials, outlook)
     return ended

@@ -145,18 +145,23 @@ class Candidate:
         if not (found := self.capacity):
             return (self.settings.words, *["-"] * 5, verdict)
         held = (f"{found.rate:,.0f}", interval_text(found.low, found.high), f"{found.rounds}")
-        connections = "not counted" if self.connections is None else f"{self.connections}"
+        connections = "not counted"
+        if self.connections is not None:
+            connections = f"{self.connections}"
         return (self.settings.words, *held, self.memory, connections, verdict)
 
     def record(self) -> dict[str, Any]:
         """The figures with their units, for JSON."""
-        found = self.capacity
+        rate = low = high = None
+        rounds = 0
+        if found := self.capacity:
+            rate, low, high, rounds = found.rate, found.low, found.high, found.rounds
         return {
             "settings": self.settings.record(),
-            "requests_per_second": found.rate if found else None,
-            "requests_per_second_low": found.low if found else None,
-            "requests_per_second_high": found.high if found else None,
-            "rounds": found.rounds if found else 0,
+            "requests_per_second": rate,
+            "requests_per_second_low": low,
+            "requests_per_second_high": high,
+            "rounds": rounds,
             "memory_bytes": self.memory_bytes,
             "database_connections": self.connections,
         }
@@ -360,5 +365,7 @@ def memory_needed(settings: Settings, done: Sequence[Candidate]) -> float | None
     """
     same = [item for item in done if item.settings.classes == settings.classes]
     known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
-    most = max(known, default=0)
-    return known.get(settings.processes, known[most] / most * settings.processes if most else None)
+    if not known:
+        return None
+    most = max(known)
+    return known.get(settings.processes, known[most] / most * settings.processes)

@@ -93,12 +93,14 @@ def of_service(service: Service, placed: Placed) -> Program:
     case, places = placed.case, placed.places
     context = render.service_context(service, placed)
     start = service.shared if service.name in places.shared else service.start
-    whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
+    whose, user = f"for layer {case.layer_name}", places.cache_user
+    if service.site:
+        whose, user = "between the site and its database", places.user
     return Program(
         service.name,
         f"{service.title}, {whose}",
         render.argv(start, context, f"{service.name} start"),
-        places.user if service.site else places.cache_user,
+        user,
         service.stop,
         case.settings["stop_timeout_s"],
         secrets=service.site,
@@ -118,8 +120,9 @@ def of_server(server: Server, placed: Placed) -> Iterator[Program]:
     if application:
         env = with_path({**env, **_of_services(placed, site=True)}, placed)
     index = [item.name for item in case.servers].index(server.name)
-    services = tuple(service.name for service in case.services)
-    after = instance_names(case.servers[index - 1], placed) if index else services
+    after = tuple(service.name for service in case.services)
+    if index:
+        after = instance_names(case.servers[index - 1], placed)
     for number, address in enumerate(placed.wiring.listens[server.name], 1):
         yield Program(
             render.instance_name(server.name, number),
@@ -231,7 +234,9 @@ def _sidecars(placed: Placed) -> Iterator[Program]:
 def _workers(placed: Placed) -> Iterator[Program]:
     """The project's workers, if the case has them."""
     case = placed.case
-    for name, worker in case.project.description.workers.items() if case.workers else ():
+    if not case.workers:
+        return
+    for name, worker in case.project.description.workers.items():
         if placed.places.here:
             argv = background.here(case.project, name, worker.command)
         else:

@@ -118,10 +118,13 @@ def context_of(server: Server, placed: Placed) -> dict[str, Any]:
     if index + 1 < len(chain):
         # The server in front terminates TLS, redirects to it, and has found out who the client is.
         context |= {"listener": "plain", "redirect": "off"}
-    bind6 = context["bind6"] if index + 1 == len(chain) else "off"
-    context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
+    context["binds6"] = []
+    if context["is_front"] and context["bind6"] != "off":
+        context["binds6"] = [f"[{context['bind6']}]"]
     context["binds"] = [context["bind"], *context["binds6"]]
-    return context | (_upstream(server, case.servers[index - 1], placed) if index else {})
+    if index:
+        context |= _upstream(server, case.servers[index - 1], placed)
+    return context
 
 
 def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
@@ -172,7 +175,9 @@ def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = N
     """Render every file of these servers, by default of all, into `conf`; returns the written files."""
     conf.mkdir(parents=True, exist_ok=True)
     written = []
-    for server in placed.case.servers if servers is None else servers:
+    if servers is None:
+        servers = placed.case.servers
+    for server in servers:
         for name, rendered in texts(server, placed).items():
             target = conf / name
             target.unlink(missing_ok=True)

@@ -146,7 +146,9 @@ class Sent:
         elif self.host:
             given.insert(0, f"Host: {self.host[:40]}")
         said = ", ".join(given).encode("ascii", "backslashreplace").decode()
-        return f"{self.method} {path}" + (f" with {said}" if said else "")
+        if not said:
+            return f"{self.method} {path}"
+        return f"{self.method} {path} with {said}"
 
     @property
     def command(self) -> str:
@@ -155,7 +157,9 @@ class Sent:
         headers = [(name, _shown(name, value)) for name, value in self.headers]
         if self.host != "":
             headers.insert(0, ("Host", self.host or ""))
-        words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
+        words = ["curl", "-i", "--path-as-is"]
+        if self.origin.startswith("https:"):
+            words.append("-k")
         if self.version == "1.0":
             words.append("--http1.0")
         if self.method == "HEAD":
@@ -164,11 +168,17 @@ class Sent:
             words += ["-X", self.method]
         for name, value in headers:
             # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
-            empty = ":" if name == "Host" and self.host is None else ";"
-            words += ["-H", f"{name}: {value}" if value else f"{name}{empty}"]
+            header = f"{name};"
+            if value:
+                header = f"{name}: {value}"
+            elif name == "Host" and self.host is None:
+                header = "Host:"
+            words += ["-H", header]
         # In an address curl would refuse some bytes, and take others for a pattern or a fragment.
         plain = path.startswith("/") and re.fullmatch(r"[!-~]*", path) and not re.search(r"[][{}#]", path)
-        address = [f"{self.origin}{path}"] if plain else ["--request-target", path, f"{self.origin}/"]
+        address = [f"{self.origin}{path}"]
+        if not plain:
+            address = ["--request-target", path, f"{self.origin}/"]
         return " ".join([*map(_quoted, words), *self._data(), *map(_quoted, address)])
 
     def _data(self) -> list[str]:
@@ -266,7 +276,9 @@ def build(
     lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
     if host is not None:
         lines.append(b"Host: " + (host or target.netloc).encode())
-    given = [*(target.via.headers if target.via else ()), *pairs(headers)]
+    given = [*pairs(headers)]
+    if target.via:
+        given = [*target.via.headers, *given]
     names = {name.lower() for name, _ in given}
     given += [(name, value) for name, value in USUAL if name.lower() not in names]
     if body is not None and not names & {"content-length", "transfer-encoding"}:
@@ -291,7 +303,7 @@ class ClientConnection(Generic[AnyResponse]):
         self.socket = connected(target, timeout_s or TIMEOUT_S, receive_buffer)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.tls:
-            context = (target.via.trust if target.via else None) or tls_context()
+            context = (target.via and target.via.trust) or tls_context()
             self.socket = context.wrap_socket(self.socket, server_hostname=target.host)
         # Bytes received and not yet read.
         self._left = b""
@@ -423,7 +435,8 @@ class ClientConnection(Generic[AnyResponse]):
 def connected(target: Target, timeout_s: float, receive_buffer: int | None = None) -> socket.socket:
     """Connect a socket to the real destination of the target."""
     error: OSError | None = None
-    host, port = (target.via.host, target.via.port) if target.via else (target.host, target.port)
+    destination = target.via or target
+    host, port = destination.host, destination.port
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)

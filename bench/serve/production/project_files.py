@@ -54,10 +54,11 @@ def write(case: Case, folder: Path, requirements: str = "") -> list[Path]:
         paths.copy_of_kit(paths.KIT / name, packages / name)
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
-    lines = [
-        "# The servers, what the settings laid over the project import, and what its layer needs.",
-        *([requirements.strip()] if requirements else _pinned(case)),
-    ]
+    lines = ["# The servers, what the settings laid over the project import, and what its layer needs."]
+    if requirements:
+        lines.append(requirements.strip())
+    else:
+        lines += _pinned(case)
     (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     locks = [shutil.copy(path, folder) for path in _locks(case)]
     return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
@@ -209,18 +210,18 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     # Files in a release would disappear with the release.
     files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
     allowed = project.description.allow
-    return {
-        SETTINGS: opened.OVERLAY,
-        "OVERLAID_SETTINGS": project.project.settings,
-        **(opened.overlaid_asgi(project) if case.servers[0].interface == "asgi" else {}),
-        **{name: value for name, value in project.project.found.items() if name != PATH},
-        "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
-        **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
-        **({"BENCHAPP_MEDIA_ROOT": places.media_root} if has_uploads(project) else {}),
-        **({"BENCHAPP_ALLOW": json.dumps(allowed, separators=(",", ":"))} if allowed else {}),
-        **opened.page_environment(project),
-        **kept,
-    }
+    found = {SETTINGS: opened.OVERLAY, "OVERLAID_SETTINGS": project.project.settings}
+    if case.servers[0].interface == "asgi":
+        found |= opened.overlaid_asgi(project)
+    found |= {name: value for name, value in project.project.found.items() if name != PATH}
+    found["BENCHAPP_STATIC_ROOT"] = places.static_root.removeprefix(f"{places.project}/")
+    if files:
+        found["BENCHAPP_DATABASE_FILES"] = json.dumps(files, separators=(",", ":"))
+    if has_uploads(project):
+        found["BENCHAPP_MEDIA_ROOT"] = places.media_root
+    if allowed:
+        found["BENCHAPP_ALLOW"] = json.dumps(allowed, separators=(",", ":"))
+    return found | opened.page_environment(project) | kept
 
 
 def _read_names() -> set[str]:

@@ -69,7 +69,10 @@ class Deployed:
     @property
     def words(self) -> str:
         """The stack with its layer, in words."""
-        return f"{self.stack} with layer {self.layer}" + ("" if self.size == NO_LIMIT else f", size {self.size}")
+        words = f"{self.stack} with layer {self.layer}"
+        if self.size == NO_LIMIT:
+            return words
+        return f"{words}, size {self.size}"
 
 
 def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
@@ -131,11 +134,17 @@ class _Writing:
         context = self._context(share, seen, found) | {
             "users": list(dict.fromkeys(unit.program.user for unit in every))
         }
-        left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL, *(() if share.application else OF_APPLICATION)]
+        left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL]
+        if not share.application:
+            left_out += OF_APPLICATION
         files = [item for item in one_host.files(context) if item[1] not in left_out]
         files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
         # Files only for one of several hosts: its firewall, the setup of the database, the requests to its servers.
-        own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
+        own: list[str] = []
+        if context["reached"]:
+            own += FIREWALL
+        if share.host == self.split.database:
+            own += DATABASE
         if context["ready_at"]:
             own.append(READY)
         files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
@@ -264,7 +273,9 @@ def _place(root: Path, conf: Path, name: str) -> Path:
     place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
     if not place:
         return conf / name
-    return _below(root, place if place.endswith((".conf", "/benchapp")) else f"{place}/{Path(name).name}")
+    if not place.endswith((".conf", "/benchapp")):
+        place = f"{place}/{Path(name).name}"
+    return _below(root, place)
 
 
 def _digest(files: list[Path], root: Path) -> str:
