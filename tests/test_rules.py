@@ -243,15 +243,23 @@ def test_no_module_of_the_instrument_has_state():
 MAX_FUNCTION = 50
 
 
+def functions_of(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions in a module or a statement. No expression has any, and most nodes are expressions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield child
+        if not isinstance(child, ast.expr):
+            yield from functions_of(child)
+
+
 def test_functions_are_short():
     files = [*BENCH_FILES, *INSIDE_FILES, *COMMAND_FILES, *SITE_FILES, *sorted((paths.KIT / "tests").rglob("*.py"))]
     long = []
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                if lines > MAX_FUNCTION:
-                    long.append(f"{path.relative_to(paths.KIT)}: {node.name}: {lines} lines, not {MAX_FUNCTION}")
+        for function in functions_of(ast.parse(path.read_text("utf-8"))):
+            lines = (function.end_lineno or 0) - function.lineno + 1
+            if lines > MAX_FUNCTION:
+                long.append(f"{path.relative_to(paths.KIT)}: {function.name}: {lines} lines, not {MAX_FUNCTION}")
     assert long == []
 
 
