@@ -174,7 +174,7 @@ if CACHING_SITE_MIDDLEWARE:
     MIDDLEWARE += ["django.middleware.cache.FetchFromCacheMiddleware"]
 if BENCHAPP_PROBES:
     # Inside of the caching layers: a cached response keeps the name of its rendering.
-    MIDDLEWARE += ["bench.serve.inside.rendering.RenderId"]
+    MIDDLEWARE += ["bench.serve.inside.render_id.RenderId"]
 MIDDLEWARE += [
     "benchapp.login_limit.middleware.too_many_failed_logins",
     # The last: it watches what a page reads of its visitor.

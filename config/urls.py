@@ -15,8 +15,8 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
-    handler400 = "bench.serve.inside.site.errors.bad_request"
-    handler500 = "bench.serve.inside.site.errors.server_error"
+    handler400 = "bench.serve.inside.site.error_pages.bad_request"
+    handler500 = "bench.serve.inside.site.error_pages.server_error"
     urlpatterns += [
         path("__probe__/", include(app)) for app in ("bench.serve.inside.urls", "bench.serve.inside.site.urls")
     ]

@@ -20,7 +20,7 @@ from bench import PROGRAM, paths
 from bench.cli import main
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records import schema
-from bench.measure.records.faults import GROUPS as FAULT_GROUPS
+from bench.measure.records.fault_outcomes import GROUPS as FAULT_GROUPS
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import PLACES, Layer, Stack
 from bench.serve.project import description

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial, total
 from bench.measure.stats import Table

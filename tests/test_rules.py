@@ -119,7 +119,7 @@ ORDER = [
 DOORS = ["serve", "verify", "measure", "cli"]
 TOP = {"errors", "paths", "interrupt", "means", "printer", "programs", "words"}
 # Records of outcomes and names that both a run's folder and a report hold.
-DECLARED = {"bench.means", "bench.serve.catalog.names", "bench.verify.hosts.costs", "bench.verify.outcome"}
+DECLARED = {"bench.means", "bench.serve.catalog.names", "bench.verify.hosts.host_costs", "bench.verify.outcome"}
 
 
 def modules_imported(path: Path) -> set[str]:

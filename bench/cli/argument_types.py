@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BenchError, hint
 from bench.measure.records.folder import RUN_FILE
-from bench.measure.stats.capacity import Limit, parse_limit
+from bench.measure.stats.rate_search import Limit, parse_limit
 from bench.serve.machine.ports import MAX_PORT
 
 # The first port that needs no right: ip(7).

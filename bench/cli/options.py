@@ -18,7 +18,7 @@ from bench.errors import BenchError
 from bench.measure import load, stats
 from bench.measure.faults import judge
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.records.faults import GROUPS as FAULT_GROUPS
+from bench.measure.records.fault_outcomes import GROUPS as FAULT_GROUPS
 from bench.measure.report import ci
 from bench.measure.run import guards, plan, replay, workload
 from bench.measure.stats.columns import columns

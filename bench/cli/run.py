@@ -8,7 +8,7 @@ import ssl
 from bench.cli import options, request_args, stops
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.hosts import prepare as on_hosts
+from bench.measure.hosts import prepare_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
@@ -98,8 +98,8 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:
     if args.inventory:
         site = _deployed(args, project)
         if args.resume:
-            return on_hosts.stopped_run(args.resume, site)
-        return on_hosts.new_run(_request(args, project), site)
+            return prepare_hosts.stopped_run(args.resume, site)
+        return prepare_hosts.new_run(_request(args, project), site)
     if args.resume:
         return prepare.stopped_run(args.resume, args.database, project, bed=local)
     return prepare.new_run(_request(args, project), local)

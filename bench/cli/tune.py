@@ -19,12 +19,12 @@ from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import Plan, options_of, project_words
-from bench.measure.run import guards, prepare, tune
+from bench.measure.run import guards, prepare, tuner
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import CAPACITY_DURATION_S
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import Session
-from bench.measure.run.tune import TuneProgress, Tuner
+from bench.measure.run.tuner import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
@@ -92,7 +92,7 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepa
             rounds=ROUNDS,
             guards=guards.bounds(args.guard),
         )
-        prepared = tune.new_search(request, local)
+        prepared = tuner.new_search(request, local)
     return prepared, Tuner(prepared, project, local)
 
 

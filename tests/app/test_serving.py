@@ -205,11 +205,11 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     found = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1")
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.serve.inside"]
-    assert found["MIDDLEWARE"][-2:] == ["bench.serve.inside.rendering.RenderId", INNER]
+    assert found["MIDDLEWARE"][-2:] == ["bench.serve.inside.render_id.RenderId", INNER]
     assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.serve.inside.serving.urls", "their_urls")
     assert laid_over("bench.serve.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
     marking = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
-    assert marking["MIDDLEWARE"][-2:] == ["bench.serve.inside.visits.marked", INNER]
+    assert marking["MIDDLEWARE"][-2:] == ["bench.serve.inside.visitor_pages.marked", INNER]
 
 
 OUTSIDE = """

@@ -10,7 +10,7 @@ from bench.cli import tune
 from bench.measure.records.folder import read_run
 from bench.measure.run import guards, schedules, tuning
 from bench.measure.run.local import LocalTestBed
-from bench.measure.stats import capacity
+from bench.measure.stats import rate_search
 from tests.deploy.running import runnable
 
 RATES = (2, 5, 10)
@@ -30,7 +30,7 @@ class Unverified(LocalTestBed):
 def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_path, monkeypatch, capsys):
     runnable("nginx-gunicorn")
     # Three short trials, and no settings beyond the first.
-    monkeypatch.setattr(capacity, "RATES", RATES)
+    monkeypatch.setattr(rate_search, "RATES", RATES)
     monkeypatch.setattr(schedules, "FIRST_RATE", RATES[1])
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(tuning, "MAX_SETTING", 1)

@@ -66,7 +66,7 @@ NO_MEMORY_LIMIT = unless(lambda case: case.size.is_limited, "it needs a limit of
 class Fault:
     """One fault.
 
-    group     one of bench.measure.records.faults.GROUPS
+    group     one of bench.measure.records.fault_outcomes.GROUPS
     title     the event, in a sentence
     run       causes the event; may raise FaultNotApplicable with the reason
     expected  limits of the effects on visitors

@@ -15,7 +15,7 @@ from bench.errors import BenchError
 from bench.measure.faults.observe import FaultTimeline
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.deployment import Running
-from bench.serve.deployment.release import Releases
+from bench.serve.deployment.releases import Releases
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import supervise
 from bench.serve.machine.http import BadAnswer, Target
@@ -26,7 +26,7 @@ from bench.verify.wire import Connection
 
 # The word for the version in the files of a release; bench/serve/inside/release.py.
 FIRST = "release-1"
-# Mark of pages if the project's settings are not the release's; bench/serve/inside/visits.py.
+# Mark of pages if the project's settings are not the release's; bench/serve/inside/visitor_pages.py.
 OUTSIDE = "outside"
 FILES = (
     "bench/serve/inside/release.py",

@@ -19,7 +19,7 @@ from bench.measure.faults.fault import Fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Versions
 from bench.measure.faults.observe import FaultTimeline, Observations, observe
 from bench.measure.faults.visitors import RequestedPage, background_load, watch_static_links
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run.load_process import TrialError
 from bench.measure.run.plan import Deployment
 from bench.measure.run.session import now

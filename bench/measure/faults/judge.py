@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bench.measure.faults.fault import Expected
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run import guards
 
 # The guard of an outcome, with its default bound: beyond it, visitors may notice a busy machine instead of the fault.

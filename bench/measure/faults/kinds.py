@@ -17,7 +17,7 @@ from bench.measure.faults import (
     stored,
 )
 from bench.measure.faults.fault import Fault
-from bench.measure.records.faults import GROUPS
+from bench.measure.records.fault_outcomes import GROUPS
 
 _MODULES = (deploys, crashes, caching_service, rendering, database, resources, stored, clients)
 _EVERY = chain.from_iterable(module.FAULTS for module in _MODULES)

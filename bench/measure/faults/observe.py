@@ -40,7 +40,7 @@ class FaultTimeline:
 class Observations:
     """Effects on visitors.
 
-    figures        fields of bench.measure.records.faults.FaultOutcome
+    figures        fields of bench.measure.records.fault_outcomes.FaultOutcome
     failed_before  requests without a right response before the fault
     named          static files referenced by pages
     page           the page of the first request without a right response, or None

@@ -13,7 +13,7 @@ from bench.measure.faults import kinds
 from bench.measure.faults.fault import Fault
 from bench.measure.faults.fault_session import PlannedFault
 from bench.measure.load.openloop import VERSION
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Run, read_faults
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.measure.run import machine_facts, session

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.interrupt import Interrupts
 from bench.measure.faults import fault_session
 from bench.measure.faults.fault_session import FaultSession, PlannedFault
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run.plan import Deployment
 from bench.measure.run.session import Journal, TestBed, now
 from bench.printer import Printer

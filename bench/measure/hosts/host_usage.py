@@ -206,7 +206,7 @@ class HostUsage:
                 self._note_link()
 
     def result(self) -> dict[str, Any]:
-        """All figures, by the names of bench.verify.hosts.costs.HostCosts; requests by the address of a web host."""
+        """All figures, by the names of `HostCosts`; requests by the address of a web host."""
         ended, cpu = self._link.traffic(), cpu_us()
         received, sent = ended.since(self._first)
         self._note_link()

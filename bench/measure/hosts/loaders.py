@@ -24,7 +24,7 @@ from bench.measure.load.engine import Engine, encoded
 from bench.measure.load.openloop.counts import together
 from bench.serve.production.inventory import DB, LOAD, WEB, Host, Inventory, front_of
 from bench.verify.hosts import reach
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from bench.verify.hosts.reach import Clock, HostState
 from bench.words import plural
 

@@ -15,7 +15,7 @@ from bench.measure.load.openloop.counts import together
 from bench.measure.run import guards
 from bench.measure.run.guards import OK, Observed
 from bench.measure.stats import Table
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from bench.verify.hosts.reach import MAX_OFFSET_MS
 from bench.words import NOT_MEASURED
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from bench.measure.records.trials import Trial, discarded_by
 from bench.measure.stats import histogram
-from bench.measure.stats.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
+from bench.measure.stats.rate_search import RATES, TRIES, Limit, Step, bracket, next_rate
 
 # Guards triggered by an overloaded site itself: such trials show that the site does not hold the rate.
 OVERLOAD = {"drift", "lost"}

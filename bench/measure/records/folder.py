@@ -22,7 +22,7 @@ import msgspec
 
 from bench import PROGRAM
 from bench.errors import DISK_FULL
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.records import FORMAT, Environment, ResultsError, RunInfo
 from bench.measure.records.trials import Trial
 from bench.verify.outcome import Outcome

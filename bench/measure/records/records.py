@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from bench.errors import BenchError
 from bench.means import means
-from bench.measure.stats.capacity import Limit, parse_limit
+from bench.measure.stats.rate_search import Limit, parse_limit
 from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
 from bench.words import option_words

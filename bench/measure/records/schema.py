@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.measure.records import records
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.trials import Trial
 from bench.verify.outcome import Outcome
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from bench.means import means
 from bench.measure.records.records import ResultsError
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 
 # The guard whose finding may be over when the trial is made again.
 INTERFERENCE = "interference"

@@ -14,7 +14,7 @@ from bench.measure.report import answer, facts, fault_rows, ranking
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from bench.words import case_name, first_names, plural
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes

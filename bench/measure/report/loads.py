@@ -13,7 +13,7 @@ from bench.measure.records.records import Dropped
 from bench.measure.records.trials import Trial, largest, total
 from bench.measure.report.document import NO_TRIAL, CaseLoad, Latency, Point
 from bench.measure.stats import histogram
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from bench.words import plural
 
 

@@ -18,7 +18,7 @@ from bench.measure.report import fault_rows, loads
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
 from bench.measure.stats import Decision, GeometricMean, Table
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from bench.measure.stats.table import Cases
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import INCONCLUSIVE, NOT_MEASURED, TIES, case_name

@@ -11,8 +11,8 @@ from bench.errors import BenchError
 from bench.measure.records import records
 from bench.measure.records.records import Plan
 from bench.measure.run import guards, replay, workload
-from bench.measure.stats import MARGIN, capacity
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats import MARGIN, rate_search
+from bench.measure.stats.rate_search import Limit
 from bench.serve.catalog import catalog, sizes
 from bench.serve.catalog.names import NO_LIMIT, variants
 from bench.serve.deployment.case import CannotRun, Case
@@ -184,7 +184,7 @@ def _margin(request: Request) -> float:
     if request.margin is not None:
         return request.margin
     if request.capacity:
-        return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2)
+        return round((1 + MARGIN) * (1 + rate_search.STEP) - 1, 2)
     return MARGIN
 
 

@@ -20,7 +20,7 @@ from bench.measure.records.records import CaseRecord, RunInfo
 from bench.measure.records.trials import Trial
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Measurement
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from bench.printer import Printer
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.machine.processes import MachineLoad

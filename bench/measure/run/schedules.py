@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from bench.measure.records.capacity import MAX_REPEATS, Staircase, overloaded
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.records import CaseRecord, Ended, Plan
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement, PlannedCase, deployments, round_of
 from bench.measure.run.race import Races
 from bench.measure.stats import Table
-from bench.measure.stats.capacity import FIRST_RATE, Limit, rate_near
+from bench.measure.stats.rate_search import FIRST_RATE, Limit, rate_near
 
 # Minimum number of rounds of a run until decided; the noise is unknown before.
 MIN_ROUNDS = 2

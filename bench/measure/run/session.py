@@ -21,7 +21,7 @@ from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
 from bench.measure.records.capacity import MAX_REPEATS
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_addresses, write_json
 from bench.measure.records.records import CaseRecord, Dropped, Ended, Environment, RunInfo
 from bench.measure.records.trials import Trial

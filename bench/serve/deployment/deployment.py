@@ -14,14 +14,14 @@ from typing import Any
 from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.serve.catalog import catalog, sizes
-from bench.serve.deployment import database, release, render
+from bench.serve.deployment import database, render
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.chain import Chain
 from bench.serve.deployment.launch import Launcher
 from bench.serve.deployment.layout import Layout, directories
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import site_env
-from bench.serve.deployment.release import Releases
+from bench.serve.deployment.releases import MARKED, Releases
 from bench.serve.deployment.services import Services
 from bench.serve.deployment.tls import make_certificate
 from bench.serve.machine import http, orphans, ports, processes, small_disk, supervise
@@ -294,7 +294,7 @@ def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict
         **commands.site_environment(placed.case.project, url, layout.sockets),
         "BENCHAPP_STATIC_ROOT": placed.places.static_root,
         **site_env(placed),
-        **(release.MARKED if marked else {}),
+        **(MARKED if marked else {}),
         **placed.case.given_env,
     }
 

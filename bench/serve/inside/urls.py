@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from bench.serve.inside import answers, costs, inside, pages, stores, visits
+from bench.serve.inside import answers, costs, inside, pages, stores, visitor_pages
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -21,7 +21,7 @@ urlpatterns = [
     path("memory/<int:megabytes>/", costs.allocate),
     path("download/<int:megabytes>/", costs.download),
     path("slow/<int:milliseconds>/<slug:name>/", costs.slow),
-    path("visit/<slug:name>/", visits.visit),
+    path("visit/<slug:name>/", visitor_pages.visit),
 ]
 
 for _pattern in urlpatterns:

@@ -9,7 +9,7 @@ import pytest
 from bench.cli.main import main
 from bench.measure.faults import fault_session
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.records.faults import GROUPS
+from bench.measure.records.fault_outcomes import GROUPS
 from tests.bench.measure.faults.test_prepare import FakeUp
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from django.conf import settings, urls
 from django.urls import include, path
 
-from bench.serve.inside.rendering import naming
+from bench.serve.inside.render_id import naming
 
 _below = import_module(settings.OVERLAID_URLCONF)
 

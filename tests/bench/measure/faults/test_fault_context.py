@@ -13,7 +13,7 @@ import pytest
 
 from bench import paths
 from bench.measure.faults.fault_context import FILES, FIRST, OUTSIDE, FaultNotApplicable, Versions, Workers
-from bench.serve.inside import visits
+from bench.serve.inside import visitor_pages
 from tests.waiting import until
 
 
@@ -63,7 +63,7 @@ def test_a_project_whose_code_is_elsewhere_has_no_new_version():
         "the settings shop.settings are imported from outside of /srv/shop: a new version of that folder would not be "
         "served"
     )
-    assert visits.OUTSIDE == OUTSIDE
+    assert visitor_pages.OUTSIDE == OUTSIDE
 
 
 MASTER = """

@@ -16,7 +16,7 @@ from bench.measure.faults import fault_session, judge, kinds, visitors
 from bench.measure.faults.fault import Expected, Fault
 from bench.measure.faults.fault_context import FaultNotApplicable
 from bench.measure.faults.fault_session import FaultSession, PlannedFault
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run.plan import Deployment
 from bench.serve.project.description import Description, Login
 from bench.verify.site import Site

@@ -6,7 +6,7 @@ import pytest
 
 from bench.measure.faults import judge
 from bench.measure.faults.fault import Expected
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 
 USUAL = Expected()
 

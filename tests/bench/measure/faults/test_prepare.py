@@ -16,7 +16,7 @@ from bench.interrupt import Interrupts, Stopped
 from bench.measure.faults import fault_session, prepare, test_bed
 from bench.measure.faults.fault import Fault
 from bench.measure.faults.prepare import faults_of
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import read_faults
 from bench.measure.records.records import Plan
 from bench.measure.run.session import Session

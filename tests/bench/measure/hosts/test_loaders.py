@@ -22,7 +22,7 @@ from bench.measure.load import LoadJob
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop.counts import Counts, together
 from bench.serve.production.inventory import Host, Inventory
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from bench.verify.hosts.reach import Clock
 from bench.verify.hosts.ssh import BEGINS
 from tests.bench.measure.hosts import inventories

@@ -18,7 +18,7 @@ from bench.measure.load.openloop.counts import SLICES, Counts
 from bench.measure.run import guards
 from bench.measure.run.guards import Observed
 from bench.serve.production.inventory import Host
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from bench.verify.hosts.reach import Clock
 
 TOOL = OpenLoopTool()

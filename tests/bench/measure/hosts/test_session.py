@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
+from bench.measure.hosts.hosts_test_bed import HostsLoad
 from bench.measure.hosts.loaders import Loaders
-from bench.measure.hosts.test_bed import HostsLoad
 from bench.measure.load import LoadJob
 from bench.measure.records.folder import read_run
 from bench.measure.run import guards

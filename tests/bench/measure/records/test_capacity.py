@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.measure.records.capacity import Capacity, Staircase, Visits, capacity, climbs, has_load, overloaded, visits
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from tests.bench.measure.records.run_data import at_rate, failed
 
 LIMIT = Limit("p95", 200.0)

@@ -22,7 +22,7 @@ from bench.measure.records.trials import Condition, Costs, Errors, Evidence, Tri
 from bench.measure.report import answer, facts, page, write
 from bench.measure.report.document import CaseRow, Document, Ranking
 from bench.measure.stats import histogram
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 from tests.bench.measure.records import run_data
 from tests.bench.measure.records.run_data import changed, failed
 from tests.bench.measure.report import report_folder

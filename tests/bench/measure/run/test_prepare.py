@@ -7,7 +7,7 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.records.records import warmup_s
 from bench.measure.run import plan
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from bench.serve.catalog import catalog
 from bench.serve.deployment.database import Database
 from tests.bench.measure.run.fake_sites import FakeSites

@@ -15,7 +15,7 @@ from bench.measure.run import plan, progress
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.verified import Verified
-from bench.measure.stats.capacity import RATES, Limit
+from bench.measure.stats.rate_search import RATES, Limit
 from bench.printer import Printer
 from tests.bench.measure.records import run_data
 from tests.bench.measure.run.test_plan import case

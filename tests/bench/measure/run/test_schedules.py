@@ -16,7 +16,7 @@ from bench.interrupt import Interrupts
 from bench.measure.faults import prepare as faults
 from bench.measure.faults.fault_session import PlannedFault
 from bench.measure.records.capacity import MAX_REPEATS
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import read_run
 from bench.measure.records.records import Dropped, warmup_s
 from bench.measure.run import schedules, session
@@ -27,7 +27,7 @@ from bench.measure.run.schedules import Replay, counting, counting_steps
 from bench.measure.run.session import Session, TestBed
 from bench.measure.run.tuning import Settings, SettingsSearch, TuningSpace
 from bench.measure.run.verified import Verified
-from bench.measure.stats.capacity import Limit
+from bench.measure.stats.rate_search import Limit
 from bench.printer import Printer
 from bench.verify.outcome import Outcome
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, changed, failed

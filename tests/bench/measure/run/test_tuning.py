@@ -9,7 +9,7 @@ import pytest
 
 from bench.measure.records.capacity import Staircase
 from bench.measure.run.tuning import Candidate, Settings, SettingsSearch, TuningSpace, memory_needed
-from bench.measure.stats.capacity import Limit, rate_near
+from bench.measure.stats.rate_search import Limit, rate_near
 from tests.bench.measure.records.run_data import at_rate, changed, failed
 
 LIMIT = Limit("p95", 200.0)

@@ -320,7 +320,7 @@ def test_a_package_in_a_folder_of_its_own_is_found_and_its_application_above_its
 
 
 def test_packages_of_a_project_may_have_names_of_the_inspection_s_modules(new_project):
-    names = ["apps", "pages", "release", "stores", "visits"]
+    names = ["apps", "pages", "release", "stores", "visitor_pages"]
     assert all((run_command.INSIDE / f"{name}.py").is_file() for name in names)
     folder = new_project(f"INSTALLED_APPS += [f'{{name}}.of_shop_{{name}}' for name in {names}]")
     for name in names:

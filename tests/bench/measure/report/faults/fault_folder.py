@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Folder
 from tests.bench.measure.records.run_data import INFO
 from tests.bench.measure.report.report_folder import HOSTILE, environment

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Folder, read_faults, read_run
 from bench.measure.records.records import ResultsError
 from tests.bench.measure.records import run_data

@@ -14,7 +14,7 @@ from django.test import RequestFactory
 from bench import paths
 from bench.measure.faults.fault_context import FILES, FIRST
 from bench.measure.faults.visitors import NOBODY, PAGE, parse_page_marker
-from bench.serve.inside import release, visits
+from bench.serve.inside import release, visitor_pages
 
 ASK = f"""
 import django; django.setup()
@@ -49,7 +49,7 @@ def test_it_says_its_versions_its_account_and_its_time(answer):
 
 def through(response: HttpResponse, path: str = "/") -> HttpResponse:
     """The middleware's version of a project's response."""
-    return visits.marked(lambda request: response)(RequestFactory().get(path))
+    return visitor_pages.marked(lambda request: response)(RequestFactory().get(path))
 
 
 def test_a_page_of_a_project_ends_with_the_same_line():
@@ -81,12 +81,15 @@ def test_what_is_no_page_stays_as_it_is(answer):
 
 def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
     monkeypatch.setenv("OVERLAID_SETTINGS", "config.settings")
-    assert visits._version() == release.VERSION
+    assert visitor_pages._version() == release.VERSION
     # As if imported from elsewhere.
     monkeypatch.setenv("OVERLAID_SETTINGS", "os")
-    assert visits._version() == visits.OUTSIDE
-    monkeypatch.setattr(visits, "VERSION", visits.OUTSIDE)
-    assert parse_page_marker(through(HttpResponse("<p>")).content.decode())[:2] == (visits.OUTSIDE, visits.OUTSIDE)
+    assert visitor_pages._version() == visitor_pages.OUTSIDE
+    monkeypatch.setattr(visitor_pages, "VERSION", visitor_pages.OUTSIDE)
+    assert parse_page_marker(through(HttpResponse("<p>")).content.decode())[:2] == (
+        visitor_pages.OUTSIDE,
+        visitor_pages.OUTSIDE,
+    )
 
 
 def test_every_file_of_a_release_has_the_word_for_its_version():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.stats.capacity import FIRST_RATE, RATES, Limit, Step, bracket, next_rate, parse_limit, rate_near
+from bench.measure.stats.rate_search import FIRST_RATE, RATES, Limit, Step, bracket, next_rate, parse_limit, rate_near
 
 
 def climbed(holds: Callable[[int], bool], first: int = FIRST_RATE, near: bool = False) -> tuple[dict[int, Step], int]:

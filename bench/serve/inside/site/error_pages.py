@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.serve.inside.rendering import naming
+from bench.serve.inside.render_id import naming
 from benchapp import views
 
 bad_request = naming(views.bad_request)

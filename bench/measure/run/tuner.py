@@ -17,8 +17,8 @@ from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, rate_words
 from bench.measure.run.schedules import Schedule
 from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Settings, SettingsSearch, TuningSpace
-from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import paragraph
+from bench.measure.stats.rate_search import parse_limit
 from bench.printer import Printer
 from bench.serve.catalog import catalog, values
 from bench.serve.catalog.values import BENCH, PRODUCTION

@@ -25,7 +25,7 @@ from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.session import Journal
 from bench.measure.run.trial import BodyChecker, LoadSettings
-from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.host_costs import HostCosts
 
 
 class HostsTestBed(TrialBed):

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from bench.errors import BenchError
 from bench.serve.deployment.layout import Layout
-from bench.serve.deployment.release import Releases
+from bench.serve.deployment.releases import Releases
 from bench.serve.machine.identity import worker
 from tests.cases import kit
 

@@ -22,7 +22,7 @@ LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 # Code inside the project, also as an app: a copy in each release has the word for its version.
 INSIDE = ("bench/serve/inside", "bench/serve/command")
-# Pages of another project then say which release rendered them (bench/serve/inside/visits.py).
+# Pages of another project then say which release rendered them (bench/serve/inside/visitor_pages.py).
 MARKED = {"BENCHAPP_MARKS": "1"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.measure.hosts import loaders
 from bench.measure.hosts.deployed_hosts import DeployedHosts
-from bench.measure.hosts.test_bed import HostsTestBed
+from bench.measure.hosts.hosts_test_bed import HostsTestBed
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
