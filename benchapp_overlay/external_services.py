@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec
 
 # If it is 1 in the environment, the project's own services are used.
-ASKED = "BENCHAPP_OUTSIDE"
+OUTSIDE = "BENCHAPP_OUTSIDE"
 # If it is 1, the project's workers run, and its own task queues are used.
 QUEUES = "BENCHAPP_QUEUES"
 STATIC = "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -47,44 +47,44 @@ CHANNELS_HERE = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 SESSIONS = "django.contrib.sessions.backends."
 
 
-def settings_overrides(said, storages, folder):
+def settings_overrides(settings, storages, folder):
     """The replaced settings, by name, of those that a project has, and the variables of libraries.
 
     storages  aliases of storages that are no files of this machine
     folder    a folder for files of the kit, for all processes of the project
     """
-    if os.environ.get(ASKED) == "1":
+    if os.environ.get(OUTSIDE) == "1":
         return {}
-    found = {**_queues(said), **_search(said, folder)}
+    found = {**_queues(settings), **_search(settings, folder)}
     if "sentry_sdk" in sys.modules:
         # It sends each error to the project's owners.
         sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
-    if "MIDDLEWARE" in said:
-        found["MIDDLEWARE"] = without_toolbar(said["MIDDLEWARE"])
-    if said.get("CHANNEL_LAYERS"):
-        found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in said["CHANNEL_LAYERS"].items()}
+    if "MIDDLEWARE" in settings:
+        found["MIDDLEWARE"] = without_toolbar(settings["MIDDLEWARE"])
+    if settings.get("CHANNEL_LAYERS"):
+        found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in settings["CHANNEL_LAYERS"].items()}
     # Django 6.1 refuses the older setting beside the newer one.
-    if "MAILERS" in said:
+    if "MAILERS" in settings:
         # One without a BACKEND is Django's, which sends.
         found["MAILERS"] = {
             alias: mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
-            for alias, mailer in said["MAILERS"].items()
+            for alias, mailer in settings["MAILERS"].items()
         }
-    elif not MAIL_HERE.search(said.get("EMAIL_BACKEND") or ""):
+    elif not MAIL_HERE.search(settings.get("EMAIL_BACKEND") or ""):
         found["EMAIL_BACKEND"] = SENDS_NOTHING
-    if said.get("SESSION_ENGINE") == SESSIONS + "file":
+    if settings.get("SESSION_ENGINE") == SESSIONS + "file":
         found["SESSION_FILE_PATH"] = str(folder)
-    if said.get("CACHES"):
-        found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in said["CACHES"].items()}
-        alias = said.get("SESSION_CACHE_ALIAS", "default")
-        if found["CACHES"].get(alias) != said["CACHES"].get(alias):
-            found.update(_sessions(said.get("SESSION_ENGINE"), folder))
+    if settings.get("CACHES"):
+        found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in settings["CACHES"].items()}
+        alias = settings.get("SESSION_CACHE_ALIAS", "default")
+        if found["CACHES"].get(alias) != settings["CACHES"].get(alias):
+            found.update(_sessions(settings.get("SESSION_ENGINE"), folder))
     for alias in storages:
         plain = STATIC if alias == "staticfiles" else MEDIA
-        if OLDER.get(alias) in said:
+        if OLDER.get(alias) in settings:
             found[OLDER[alias]] = plain
         else:
-            found["STORAGES"] = {**found.get("STORAGES", said.get("STORAGES", {})), alias: {"BACKEND": plain}}
+            found["STORAGES"] = {**found.get("STORAGES", settings.get("STORAGES", {})), alias: {"BACKEND": plain}}
     return found
 
 
@@ -115,26 +115,26 @@ def _address(host):
     return host[0] if isinstance(host, (list, tuple)) else host
 
 
-def _queues(said):
+def _queues(settings):
     """The settings of task queues, from which no worker takes tasks, unless the project's workers run."""
     if os.environ.get(QUEUES) == "1":
         return {}
     os.environ.update(CELERY)
-    found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
-    if said.get("HUEY"):
-        found["HUEY"] = tasks_discarded(said["HUEY"])
-    if said.get("TASKS"):
-        found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
-    if said.get("DRAMATIQ_BROKER"):
-        found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    found = {name: TASKS_NOWHERE for name in BROKERS if settings.get(name)}
+    if settings.get("HUEY"):
+        found["HUEY"] = tasks_discarded(settings["HUEY"])
+    if settings.get("TASKS"):
+        found["TASKS"] = {alias: _tasks(queue) for alias, queue in settings["TASKS"].items()}
+    if settings.get("DRAMATIQ_BROKER"):
+        found["DRAMATIQ_BROKER"] = {**settings["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
     return found
 
 
-def _search(said, folder):
+def _search(settings, folder):
     """The settings of search engines, with file indexes in that folder."""
     found = {}
     for name, (key, plain) in SEARCH.items():
-        for alias, engine in (said.get(name) or {}).items():
+        for alias, engine in (settings.get(name) or {}).items():
             here = not engine.get(key) or _all_here(_listed(engine[key]))
             in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
             found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain

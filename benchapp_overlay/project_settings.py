@@ -61,21 +61,21 @@ def kind(engine):
     return {"psql": "postg", "spatialite": "sqlite"}.get(found, found)
 
 
-def database(settings, found):
+def database(settings, chosen):
     """The given database; if of the same kind, with the engine and options of the settings.
 
     If no rows are needed, a special kind keeps its engine for the models, but reaches no server. Raises ValueError for
     another kind, unless both are plain.
     """
     engine = settings.get("ENGINE", "")
-    if engine and kind(engine) == kind(found["ENGINE"]):
-        options = {**settings.get("OPTIONS", {}), **found.get("OPTIONS", {})}
-        return {**settings, **found, "ENGINE": engine, "OPTIONS": options}
+    if engine and kind(engine) == kind(chosen["ENGINE"]):
+        options = {**settings.get("OPTIONS", {}), **chosen.get("OPTIONS", {})}
+        return {**settings, **chosen, "ENGINE": engine, "OPTIONS": options}
     if engine not in PLAIN:
-        if found["NAME"] == NO_ROWS:
+        if chosen["NAME"] == NO_ROWS:
             return {**settings, **NOWHERE}
-        raise ValueError("the project's database is " + engine + ", which " + found["ENGINE"] + " cannot replace")
-    return found
+        raise ValueError("the project's database is " + engine + ", which " + chosen["ENGINE"] + " cannot replace")
+    return chosen
 
 
 # The setting of the folder of each storage's files; and which settings name other folders and files.

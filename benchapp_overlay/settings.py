@@ -18,19 +18,19 @@ from benchapp.caching import local_hosts
 from benchapp_overlay import caches, environment, external_services, pools, project_settings
 
 _below = project_settings.load(os.environ["OVERLAID_SETTINGS"])
-_said = project_settings.attributes(_below)
+_attributes = project_settings.attributes(_below)
 _env = environment.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
 for _alias, _variable in (("staticfiles", "BENCHAPP_STATIC_ROOT"), ("default", "BENCHAPP_MEDIA_ROOT")):
     if _found := _env.directory(_variable, _base):
-        _said.update(project_settings.storage_settings(_said, _alias, _found))
-globals().update(_said)
+        _attributes.update(project_settings.storage_settings(_attributes, _alias, _found))
+globals().update(_attributes)
 if project_settings.CONFIGURATION in os.environ:
     globals()[os.environ[project_settings.CONFIGURATION]] = project_settings.Configured
 # Django's defaults, if the settings below say nothing.
-_middleware = external_services.without_toolbar(_said.get("MIDDLEWARE", ()))
-_apps = list(_said.get("INSTALLED_APPS", ()))
+_middleware = external_services.without_toolbar(_attributes.get("MIDDLEWARE", ()))
+_apps = list(_attributes.get("INSTALLED_APPS", ()))
 # A project may have the caching app itself.
 _caching_app = "benchapp.caching"
 _has_caching = any(_name == _caching_app or _name.startswith(f"{_caching_app}.apps.") for _name in _apps)
@@ -40,7 +40,7 @@ _middleware = [_name for _name in _middleware if not _name.startswith(f"{_cachin
 
 DEBUG = False
 # A setting from an unset variable is empty, or None.
-_hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
+_hosts = list(filter(None, _attributes.get("ALLOWED_HOSTS", ())))
 ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", _hosts)
 # Paths with a response whatever host a load balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
@@ -48,7 +48,7 @@ BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
 # And over plain HTTP, as many load balancers connect.
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
-SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
+SECURE_REDIRECT_EXEMPT = [*_attributes.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
 BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in (*local_hosts.LOCAL, "*")] or ALLOWED_HOSTS
 if not _env.flag("BENCHAPP_HTTPS"):
@@ -58,21 +58,21 @@ if not _env.flag("BENCHAPP_HTTPS"):
     PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
     # It takes one for all sites over HTTPS only.
     for _name in ("SESSION_COOKIE_SAMESITE", "CSRF_COOKIE_SAMESITE"):
-        if _said.get(_name) in ("None", "none"):
+        if _attributes.get(_name) in ("None", "none"):
             globals()[_name] = "Lax"
 else:
     # Whatever the settings say: a cookie over plain HTTP can be read on the way.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     # Browsers keep their promise of HTTPS: nothing shortens what the settings have promised.
     _hsts = _env.whole_number("BENCHAPP_HSTS_SECONDS", 0, minimum=0, maximum=63_072_000)
-    SECURE_HSTS_SECONDS = max(_said.get("SECURE_HSTS_SECONDS", None) or 0, _hsts)
+    SECURE_HSTS_SECONDS = max(_attributes.get("SECURE_HSTS_SECONDS", None) or 0, _hsts)
 # A key in a repository is public. The host's key replaces it; while a project is tried and measured, the
 # commands of its servers and those of the kit share the project's key.
 if "BENCHAPP_FILES" not in os.environ and (_key := os.environ.get("SECRET_KEY")):
     SECRET_KEY = _key
 # HSTS for every subdomain, and the preload lists of browsers, concern more than this site: their owner decides.
 SILENCED_SYSTEM_CHECKS = [
-    *_said.get("SILENCED_SYSTEM_CHECKS", ()),
+    *_attributes.get("SILENCED_SYSTEM_CHECKS", ()),
     *("security.W005", "security.W021"),
     *_env.json("BENCHAPP_ALLOW", []),
 ]
@@ -97,15 +97,15 @@ WHITENOISE_MIMETYPES = {
     ".otf": "font/otf",
     ".ttf": "font/ttf",
     ".webmanifest": "application/manifest+json",
-    **(_said.get("WHITENOISE_MIMETYPES", None) or {}),
+    **(_attributes.get("WHITENOISE_MIMETYPES", None) or {}),
 }
 # Which names have a hash, as the web servers of the kit know them: by themselves, not by a list of Django's.
-WHITENOISE_IMMUTABLE_FILE_TEST = _said.get("WHITENOISE_IMMUTABLE_FILE_TEST", r"\.[0-9a-f]{12}\.[a-z0-9]+$")
+WHITENOISE_IMMUTABLE_FILE_TEST = _attributes.get("WHITENOISE_IMMUTABLE_FILE_TEST", r"\.[0-9a-f]{12}\.[a-z0-9]+$")
 
 # --- Database -----------------------------------------------------------------------------------
 
 # Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
-DATABASES = {_alias: dict(_database) for _alias, _database in _said.get("DATABASES", {}).items()}
+DATABASES = {_alias: dict(_database) for _alias, _database in _attributes.get("DATABASES", {}).items()}
 for _alias, _file in _env.json("BENCHAPP_DATABASE_FILES", {}).items():
     if project_settings.kind(DATABASES[_alias]["ENGINE"]) == "sqlite":
         DATABASES[_alias]["NAME"] = _file
@@ -122,13 +122,13 @@ DATABASES = {_alias: pools.with_pool(_database, _env) for _alias, _database in D
 
 # --- Caching layers -----------------------------------------------------------------------------
 
-CACHES = _said.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
-_seconds = _said.get("CACHING_SECONDS", 60)
+CACHES = _attributes.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
+_seconds = _attributes.get("CACHING_SECONDS", 60)
 CACHING_SECONDS = _env.whole_number("BENCHAPP_CACHE_SECONDS", _seconds, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = _env.caching_layers(_base)
 if _has_caching and not CACHING_LAYERS:
     # The layers that the project has by itself stay.
-    CACHING_LAYERS = _said.get("CACHING_LAYERS", {"page-cache": {}})
+    CACHING_LAYERS = _attributes.get("CACHING_LAYERS", {"page-cache": {}})
     _adds_page_cache = False
 else:
     _adds_page_cache = "page-cache" in CACHING_LAYERS
@@ -141,17 +141,17 @@ CACHING_PORT = _env.text("BENCHAPP_PORT")
 # The scheme that visitors use: a page may have it in its addresses. Of a load balancer's plain HTTP nothing is known.
 CACHING_SCHEME = environment.scheme(_env, _env.flag("BENCHAPP_HTTPS"), BENCHAPP_TRUSTED_PROXIES)
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
-CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _said.get("CACHING_PUBLIC", []))
-CACHING_STALE = _env.json("BENCHAPP_STALE", _said.get("CACHING_STALE", {}))
+CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _attributes.get("CACHING_PUBLIC", []))
+CACHING_STALE = _env.json("BENCHAPP_STALE", _attributes.get("CACHING_STALE", {}))
 # Headers, cookies and middleware that read something of a visitor although no page depends on it.
-CACHING_HARMLESS = _env.json("BENCHAPP_HARMLESS", _said.get("CACHING_HARMLESS", []))
+CACHING_HARMLESS = _env.json("BENCHAPP_HARMLESS", _attributes.get("CACHING_HARMLESS", []))
 # The headers of all pages, percent-encoded: a server that stores only bodies sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
-_messages = _said.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
+_messages = _attributes.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
 _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower() for _name in _middleware)
 # One memcached or Redis may serve several sites.
-_site = caches.site_of(DATABASES, _said.get("ROOT_URLCONF", ""), _base)
+_site = caches.site_of(DATABASES, _attributes.get("ROOT_URLCONF", ""), _base)
 _caches_pages = bool(CACHING_LAYERS) or CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE
 if _caches_pages and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would reach a visitor with a message; a session with a message bypasses every cache.
@@ -182,7 +182,7 @@ if CACHING_SITE_MIDDLEWARE:
 # --- Applications and middleware ----------------------------------------------------------------
 
 # Without DEBUG, Django's defaults send an error to ADMINS and write nothing of it.
-LOGGING = _said.get("LOGGING", None) or {
+LOGGING = _attributes.get("LOGGING", None) or {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
@@ -196,7 +196,7 @@ if _files := os.environ.get("BENCHAPP_FILES"):
     )
     # Nothing of its production is touched either.
     _remote = _env.json("BENCHAPP_REMOTE_STORAGES", [])
-    globals().update(external_services.settings_overrides({**_said, "CACHES": CACHES}, _remote, Path(_files)))
+    globals().update(external_services.settings_overrides({**_attributes, "CACHES": CACHES}, _remote, Path(_files)))
 INSTALLED_APPS = _apps if _has_caching else [*_apps, _caching_app]
 
 # Whole pages are stored inside of what comes first, which adds the same headers to every page, and outside of all else,

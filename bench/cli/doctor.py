@@ -104,7 +104,7 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     """The URL of the database of --database, brought up and filled if the kit's."""
     project = options.project_of(args)
     chosen = database.parse(project, args.database)
-    if chosen.given:
+    if chosen.is_named:
         return contextlib.nullcontext(chosen.url)
     # Any stack will do: no server is started.
     found = (resolve(project, name, database=chosen) for name in catalog.read().stacks)

@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     with working("looking at the project"):
         project = options.project_of(args)
-        listing = survey(project.only_looked_at, values.parse_changes(args.set), values.environment(args.env))
+        listing = survey(project.only_inspected, values.parse_changes(args.set), values.environment(args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
     else:

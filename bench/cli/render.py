@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _case(args: argparse.Namespace, chosen: values.Values, env: dict[str, str]) -> tuple[Case, list[str]]:
     """The stack with its values for the host that suits the project, and notes on that host."""
-    project = options.project_of(args).only_looked_at
+    project = options.project_of(args).only_inspected
     notes = []
     if chosen.places and args.format not in containers.FORMS:
         chosen, release = target.for_project(project, chosen)

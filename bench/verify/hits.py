@@ -58,7 +58,7 @@ def new_path(view: str = "page") -> str:
 
 
 def path_with_response(**said: Any) -> str:
-    """A new path of a probe page with the described response: see bench/serve/inside/answers.py."""
+    """A new path of a probe page with the described response: see bench/serve/inside/described_responses.py."""
     spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
     return new_path(f"answer/{spelt}")
 

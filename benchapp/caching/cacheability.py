@@ -42,14 +42,14 @@ SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy"
 COMMON = {"content-type", "content-length", "vary", "x-frame-options", HSTS}
 
 
-def may_answer(request: HttpRequest) -> bool:
+def may_serve(request: HttpRequest) -> bool:
     """True if a cached page may be the response to this request: from an anonymous visitor, without a query string."""
     return not request.META.get("QUERY_STRING") and not reason_to_pass(request)
 
 
 def may_store_for(request: HttpRequest) -> bool:
     """True if the response to this request could be stored for everybody."""
-    return may_answer(request) and not reason_to_render(request)
+    return may_serve(request) and not reason_to_render(request)
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:

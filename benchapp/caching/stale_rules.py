@@ -94,10 +94,10 @@ _names: list[str] = []
 setting_changed.connect(follow_settings)
 
 
-def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
+def _pages_of(rules: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
     """The pages of a row by the rules of its model, and of the model's proxies, which may have other methods."""
     found = StalePages()
-    for model, pages in said.items():
+    for model, pages in rules.items():
         row = instance
         if not isinstance(instance, model):
             row = model.__new__(model)

@@ -17,20 +17,20 @@ def own_checks(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if request.path_info == alive:
-            return _said("ok", 200)
+            return _plain("ok", 200)
         if request.path_info == ready:
-            return _said("ok", 200) if _database_answers() else _said("no database", 503)
+            return _plain("ok", 200) if _database_responds() else _plain("no database", 503)
         return get_response(request)
 
     return middleware
 
 
-def _said(text: str, status: int) -> HttpResponse:
+def _plain(text: str, status: int) -> HttpResponse:
     headers = {"Cache-Control": "no-store"}
     return HttpResponse(f"{text}\n", content_type="text/plain; charset=utf-8", status=status, headers=headers)
 
 
-def _database_answers() -> bool:
+def _database_responds() -> bool:
     if connection.vendor == "unknown":
         # The project has none.
         return True

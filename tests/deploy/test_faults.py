@@ -78,4 +78,4 @@ def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_k
         # As `up --restart` and systemd do: its workers live on otherwise.
         supervise.kill_session(master)
         running.start_again("granian")
-        until(running.answers, "the site, again")
+        until(running.is_healthy, "the site, again")

@@ -223,7 +223,7 @@ def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_
     pages = ("/__probe__/visit/x/", "/admin/login/")
     assert [words(path) for path in pages] == [(FIRST, FIRST)] * 2
     versions.switch(versions.new())
-    assert running.chain.ask_application()
+    assert running.chain.reload_application()
     until(lambda: [words(path) for path in pages] == [("release-2", "release-2")] * 2, "the new version")
     assert tree(project) == before
 

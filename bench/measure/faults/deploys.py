@@ -97,7 +97,7 @@ def broken_application(scene: FaultContext) -> Generator[None]:
 def _reload_unchecked(scene: FaultContext, folder: Path) -> None:
     """Switch to a release and reload or restart the application server, whether or not the site responds afterwards."""
     scene.versions.switch(folder)
-    if scene.running.chain.ask_application():
+    if scene.running.chain.reload_application():
         return
     with contextlib.suppress(DeploymentError):
         scene.running.chain.restart(application(scene.running.case))

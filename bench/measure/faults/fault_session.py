@@ -87,7 +87,7 @@ class FaultSession:
     @property
     def is_usable(self) -> bool:
         """True if everything runs and the site responds, so that another fault can be made."""
-        return self.running.died() is None and self.running.answers()
+        return self.running.died() is None and self.running.is_healthy()
 
     def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
         """Make a fault, and complete its outcome: effects on visitors, and whether they were expected."""
@@ -138,7 +138,7 @@ class FaultSession:
             # An earlier error means that nothing was struck.
             moments.struck = moments.struck or time.monotonic()
             moments.over = max(moments.over, moments.struck)
-            scene.wait(BACK_S, self.running.answers)
+            scene.wait(BACK_S, self.running.is_healthy)
             scene.wait(AFTER_S)
         share = interference.share([sampler.stop()[OURS].cpu_seconds])
         next(steps, None)

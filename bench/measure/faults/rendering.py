@@ -100,7 +100,7 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
             if not slow.under_way:
                 continue
             must_kill_workers(scene)
-            scene.wait(BACK_S, scene.running.answers)
+            scene.wait(BACK_S, scene.running.is_healthy)
         (asked,) = slow.asked
         error = asked.exception()
         if isinstance(error, TooLate):
@@ -131,7 +131,7 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
                 with suppress(BadAnswer, OSError):
                     files.rewrite(scene.context, writer, made, REWRITTEN_S)
                 must_kill_workers(scene)
-                scene.wait(BACK_S, scene.running.answers)
+                scene.wait(BACK_S, scene.running.is_healthy)
         scene.note(readers.wrong)
         for path in paths:
             scene.note(scene.context.ask(path, files.complete))

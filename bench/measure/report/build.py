@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
-from bench.measure.report import answer, facts, fault_rows, ranking
+from bench.measure.report import facts, fault_rows, ranking, recommendation
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
@@ -55,7 +55,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
             project, more = facts.project_options(run), facts.more_rounds(run)
             for place in ranking.places(run):
-                made.append(answer.with_recommendation(ranking.board(place, number, alike), project, more))
+                made.append(recommendation.recommended(ranking.board(place, number, alike), project, more))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):

@@ -274,7 +274,7 @@ class LocalTestBed(TrialBed):
 
 def check_database(project: UnderTest, rows: Database) -> None:
     """Raise GlobalFault if a database named by the user cannot be used; others are checked later."""
-    if rows.made:
+    if rows.is_created:
         return
     try:
         path = database.sqlite_path(project, rows.url)
@@ -343,7 +343,7 @@ class Observer:
     def record_effects(self) -> None:
         """Record the state left behind by the load; waits a moment for the deployment to respond."""
         deadline = time.monotonic() + COME_BACK_S
-        while not (came_back := self._running.answers()) and time.monotonic() < deadline:
+        while not (came_back := self._running.is_healthy()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         if self._connections:
             with self._connections as counted:

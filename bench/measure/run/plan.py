@@ -161,7 +161,7 @@ def make_plan(request: Request) -> Plan:
         database=request.database.label,
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),
-        database_given=request.database.given,
+        database_given=request.database.is_named,
         changes=request.changes,
         env=request.env,
         project=project.recorded,

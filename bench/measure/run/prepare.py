@@ -198,7 +198,7 @@ def same_database(directory: Path, project: UnderTest, named_database: str | Non
     if named_database is None:
         raise BenchError(f"--resume {directory}: the URL of its database is not stored; give --database")
     chosen = database.parse(project, named_database)
-    if chosen.label != plan.database or chosen.made == plan.database_given:
+    if chosen.label != plan.database or chosen.is_created == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"
         raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")
     return chosen

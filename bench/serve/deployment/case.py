@@ -47,7 +47,7 @@ class Case:
     size       the limit of stack, layers and services together
     database   the database with the rows
     values     the file of values, with the user's changes
-    given_env  the user's environment of the site, which wins over all other
+    user_env  the user's environment of the site, which wins over all other
     programs   the program of each server, by the server's name
     modules    the modules of each server with loadable modules, by the server's name
     services   the services to start
@@ -63,7 +63,7 @@ class Case:
     size: Size
     database: Database
     values: Values
-    given_env: Mapping[str, str] = field(default_factory=dict)
+    user_env: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, Path] = field(default_factory=dict)
     modules: Mapping[str, dict[str, str]] = field(default_factory=dict)
     services: tuple[Service, ...] = ()
@@ -86,7 +86,7 @@ class Case:
     @property
     def settings(self) -> dict[str, Any]:
         """The names for templates: values of the file, the stack and the user, and names derived from them."""
-        names, env = self._names, {**self.values.env, **self.given_env}
+        names, env = self._names, {**self.values.env, **self.user_env}
         flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
         return {**names, **values.derived(names), **flags}
 
@@ -249,7 +249,7 @@ def _with_services(case: Case) -> Case | CannotRun:
     services: dict[str, Service] = {}
     env, notes, own, used = dict(stack.env), [], [], []
     for manifest in case.manifests:
-        layer = compatibility.in_own_cache(manifest, case.given_env)
+        layer = compatibility.in_own_cache(manifest, case.user_env)
         if layer is not manifest:
             own.append(f"{layer.name}: {OWN_CACHE}")
         env.update(layer.env)

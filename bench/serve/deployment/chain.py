@@ -48,7 +48,7 @@ class Chain:
         self._case = placed.case
         self._programs = {program.name: program for program in programs(placed)}
         # The inherited sockets, and the number of replacements of each instance, by its name.
-        self._held: dict[str, socket.socket] = {}
+        self._sockets: dict[str, socket.socket] = {}
         self._turns = dict.fromkeys(self._programs, 0)
 
     @property
@@ -69,9 +69,9 @@ class Chain:
         supervise.stop(self.processes)
         self.servers.clear()
         self.sidecars.clear()
-        for held in self._held.values():
+        for held in self._sockets.values():
             held.close()
-        self._held.clear()
+        self._sockets.clear()
 
     def entries(self) -> int:
         """The number of entries in the caches of the servers; raises ValueError for an unreachable one."""
@@ -112,7 +112,7 @@ class Chain:
         """Reload a server, and wait until none of its processes comes or goes any more; returns how."""
         instances = self._instances(server)
         before = supervise.children(instances)
-        how = self._ask(server, way)
+        how = self._request_reload(server, way)
         supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
         return f"reloaded by {how}"
 
@@ -142,13 +142,13 @@ class Chain:
     def _loaded(self, name: str) -> Path:
         return Path(self.placed.places.run, f"{name}-loaded")
 
-    def ask_application(self) -> bool:
+    def reload_application(self) -> bool:
         """Have the application server reload the site's code, without waiting; False without a way to do so."""
         server = self._case.servers[0]
         way = self._programs[server.name].renew
-        return bool(way and self._ask(server, way))
+        return bool(way and self._request_reload(server, way))
 
-    def _ask(self, server: Server, way: Action) -> str:
+    def _request_reload(self, server: Server, way: Action) -> str:
         """Request a reload of all instances of a server in one way; returns how."""
         if isinstance(way, str):
             for process in self._instances(server):
@@ -241,10 +241,10 @@ class Chain:
 
     def _hold(self, name: str, address: Address) -> socket.socket:
         """The socket that an instance inherits; connections wait in its queue for the next process."""
-        if name not in self._held:
+        if name not in self._sockets:
             backlog = int(self._case.settings["backlog"])
-            self._held[name] = takeover.held_socket(address, backlog, self.launcher.identity)
-        return self._held[name]
+            self._sockets[name] = takeover.listening_socket(address, backlog, self.launcher.identity)
+        return self._sockets[name]
 
     def _empty_loaded(self, name: str) -> Path:
         folder = self._loaded(name)

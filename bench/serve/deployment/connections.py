@@ -45,13 +45,13 @@ class Connections:
 
     def count(self) -> int | None:
         """The number of connections now; None if the database does not respond."""
-        return self._asked(COUNT, NAME, self._since)
+        return self._query(COUNT, NAME, self._since)
 
     def limit(self) -> int | None:
         """The number of connections allowed for all programs together; None if the database does not respond."""
-        return self._asked(LIMIT)
+        return self._query(LIMIT)
 
-    def _asked(self, question: str, *values: str | float) -> int | None:
+    def _query(self, question: str, *values: str | float) -> int | None:
         psycopg2 = servers_module("psycopg2")
         try:
             if self._own is None:

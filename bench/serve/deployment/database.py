@@ -38,17 +38,17 @@ AS_IS = "project"
 class Database:
     """The choice of `--database`.
 
-    label    the name in results: sqlite, postgresql or the URL's scheme
-    url      the site's DATABASE_URL; empty until `service` is up, and for the project's own database
-    service  the service to start, or empty
-    made     whether the instrument creates and fills the database
-    source   the SQLite file that was copied
+    label       the name in results: sqlite, postgresql or the URL's scheme
+    url         the site's DATABASE_URL; empty until `service` is up, and for the project's own database
+    service     the service to start, or empty
+    is_created  whether the instrument creates and fills the database
+    source      the SQLite file that was copied
     """
 
     label: str
     url: str = ""
     service: str = ""
-    made: bool = False
+    is_created: bool = False
     source: Path | None = None
 
     @property
@@ -58,7 +58,7 @@ class Database:
             return f"database: a copy of {self.source}"
         if self.label == AS_IS:
             return "database: the project's own, as it is"
-        if self.made:
+        if self.is_created:
             return "database: a private one of the kit, filled by the commands of setup"
         if self.url:
             return "database: that of --database, as it is"
@@ -66,7 +66,7 @@ class Database:
 
     def again(self, url: str) -> Database:
         """The same for a second deployment beside the one that made the database and serves it by `url`."""
-        return replace(self, url=url, service="", made=False)
+        return replace(self, url=url, service="", is_created=False)
 
     @property
     def of_project(self) -> bool:
@@ -74,42 +74,42 @@ class Database:
         return self.label == AS_IS or (self.source is not None and self.source.is_file())
 
     @property
-    def given(self) -> bool:
+    def is_named(self) -> bool:
         """True if the user named the database by its URL."""
-        return bool(self.url) and not self.made
+        return bool(self.url) and not self.is_created
 
 
 # For a project without a database, and a case that is not brought up.
 NO_DATABASE = Database("none")
 
 
-def parse(project: UnderTest, asked: str | None) -> Database:
+def parse(project: UnderTest, option: str | None) -> Database:
     """The database of the option `--database`: a URL, `sqlite`, or the name of a persistent service.
 
     Without the option a copy of the project's SQLite file, or the database of the settings. If `setup` makes the rows,
     an SQLite file filled by `setup`, or without --project the DATABASE_URL of the environment.
     """
-    asked = asked or None
+    option = option or None
     if not project.description.generated and (
-        asked in (None, AS_IS) or (asked == SQLITE and "default" in project.copied)
+        option in (None, AS_IS) or (option == SQLITE and "default" in project.copied)
     ):
         return _of_settings(project)
-    asked = asked or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
-    _must_fit(project, asked)
-    if "://" in asked:
+    option = option or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
+    _must_fit(project, option)
+    if "://" in option:
         try:
-            return Database(urlsplit(asked).scheme.partition("+")[0], _absolute(project, asked))
+            return Database(urlsplit(option).scheme.partition("+")[0], _absolute(project, option))
         except ValueError:
             # The URL is not repeated: it may hold a password.
             raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
-    if asked == SQLITE:
-        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True)
+    if option == SQLITE:
+        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", is_created=True)
     persistent = [name for name, service in catalog.read().services.items() if service.persistent]
-    if asked not in persistent:
+    if option not in persistent:
         raise BenchError(
-            f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
+            f"--database {option}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
-    return Database(asked, service=asked, made=True)
+    return Database(option, service=option, is_created=True)
 
 
 def rows_at(project: UnderTest, chosen: Database) -> Database:
@@ -119,17 +119,17 @@ def rows_at(project: UnderTest, chosen: Database) -> Database:
     """
     if project.base is None or chosen is NO_DATABASE or chosen.service:
         return chosen
-    if not chosen.made:
+    if not chosen.is_created:
         raise BenchError("--ref: each commit migrates separate rows: use SQLite, or --database postgresql")
     return replace(chosen, url=f"sqlite:///{project.copy_of('default')}")
 
 
-def _must_fit(project: UnderTest, asked: str) -> None:
+def _must_fit(project: UnderTest, option: str) -> None:
     """Raise BenchError if another kind of database would replace a special one, such as MySQL."""
     engine = ""
     if project.recorded:
         engine = project.facts.databases.get("default", "")
-    kind = next((words for words in KINDS if words[0] in asked.partition(":")[0]), None)
+    kind = next((words for words in KINDS if words[0] in option.partition(":")[0]), None)
     if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
         raise BenchError(
             f"--database: the database of {project.folder} is {engine}, which {kind[-1]} cannot replace; "
@@ -154,7 +154,7 @@ def _of_settings(project: UnderTest) -> Database:
     # A database in memory, different in each process, is filled like a missing file.
     if source is not None or "default" in facts.databases_in_memory:
         url = f"sqlite:///{project.copy_of('default')}"
-        return Database(SQLITE, url, made=True, source=Path(source) if source and has_content(source) else None)
+        return Database(SQLITE, url, is_created=True, source=Path(source) if source and has_content(source) else None)
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
@@ -177,7 +177,7 @@ def as_they_are(project: UnderTest) -> list[str]:
 
 def is_ours(project: UnderTest, chosen: Database) -> bool:
     """True if checks may write to all databases of a deployment: the kit's, copies or private ones."""
-    return not project.recorded or (chosen.made and not as_they_are(project))
+    return not project.recorded or (chosen.is_created and not as_they_are(project))
 
 
 def notes(project: UnderTest, chosen: Database) -> list[str]:
@@ -213,12 +213,12 @@ def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
     if path is None:
         place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
         return _lock_of_another(project.var, chosen.label, place), f"the database {place}"
-    if chosen.made:
+    if chosen.is_created:
         path.parent.mkdir(parents=True, exist_ok=True)
     else:
         check_sqlite(project, path, project.worker())
     real = path.resolve()
-    if chosen.made or paths.STATE.resolve() in real.parents:
+    if chosen.is_created or paths.STATE.resolve() in real.parents:
         return real.with_name(f"{real.name}.lock"), f"the database {path}"
     return _lock_of_another(locks(), chosen.label, str(real)), f"the database {path}"
 
@@ -239,7 +239,7 @@ def check(project: UnderTest, database: Database, env: dict[str, str], identity:
     If both are the instrument's own, nothing is tried. Raises BenchError with the site's message, which holds no
     password.
     """
-    if not database.made:
+    if not database.is_created:
         if (path := sqlite_path(project, database.url)) is not None:
             check_sqlite(project, path, identity)
         commands.check(project, database.url, env, identity)
@@ -255,13 +255,13 @@ def prepare(
     `progress` is called with nothing before rows are loaded, which has a separate progress display. Raises BenchError
     if the user's SQLite file is missing or the workers cannot write to its folder.
     """
-    if database.made or project.copied:
+    if database.is_created or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
         with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
             for alias, source in project.copied.items():
                 if alias != "default" and Path(source).is_file():
                     copied(Path(source), project.copy_of(alias), identity)
-            if database.made:
+            if database.is_created:
                 _fill_once(project, database, url, identity, progress)
     path = sqlite_path(project, url)
     if path is not None:
@@ -303,7 +303,7 @@ def _fill_once(
     if path is None:
         _create_and_fill(project, url, identity)
     else:
-        with _whole(path) as partial:
+        with _replacement(path) as partial:
             _create_and_fill(project, f"sqlite:///{partial}", identity)
     mark.write_text(digest, "ascii")
 
@@ -358,7 +358,7 @@ def copied(source: Path, target: Path, identity: Identity) -> bool:
     if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _whole(target) as partial:
+    with _replacement(target) as partial:
         snapshot(source, partial)
     mark.write_text(state, "ascii")
     identity.give_tree(target.parent)
@@ -366,7 +366,7 @@ def copied(source: Path, target: Path, identity: Identity) -> bool:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def _replacement(path: Path) -> Iterator[Path]:
     """A new SQLite file in place of the one at `path`, renamed when complete.
 
     Without the renaming, the next command would take an interrupted file for a filled database.

@@ -111,7 +111,7 @@ class Running:
             return None
         return self.group.oom_kills()
 
-    def answers(self) -> bool:
+    def is_healthy(self) -> bool:
         """True if the site gives a healthy response now."""
         return http.status(self.url, self.case.project.health) in http.HEALTHY
 
@@ -162,7 +162,7 @@ class Running:
 
         env  more environment of the site
         """
-        changed = replace(self.case, given_env={**self.case.given_env, **env}).changed(changes)
+        changed = replace(self.case, user_env={**self.case.user_env, **env}).changed(changes)
         if isinstance(changed, CannotRun):
             raise BenchError(f"{self.case.name} cannot run here: {changed.reason}")
         with deployed(self._on_same_database(changed)) as running:
@@ -244,7 +244,7 @@ def _brought_up(
     progress(f"starting {case.name}: database and services")
     _prepare_front(placed, layout, launcher)
     commands.make_files(project, launcher.identity)
-    given = dict(case.given_env)
+    given = dict(case.user_env)
     database.check(project, chosen, {**render.site_env(placed), **given} if given else {}, launcher.identity)
     commands.collect_static(project, launcher.identity)
     commands.link_media(project, launcher.identity)
@@ -295,7 +295,7 @@ def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict
         "BENCHAPP_STATIC_ROOT": placed.places.static_root,
         **site_env(placed),
         **(MARKED if marked else {}),
-        **placed.case.given_env,
+        **placed.case.user_env,
     }
 
 
@@ -328,7 +328,7 @@ def _start_services(services: Services, case: Case, shares: Services | None) -> 
     if chosen.service:
         with _global_fault():
             filled = database.is_filled(case.project.by_the_instrument, chosen)
-            services.start(catalog.read().services[chosen.service], anew=not filled)
+            services.start(catalog.read().services[chosen.service], is_empty=not filled)
     for service in case.services:
         services.start(service)
     return services.database_url

@@ -216,7 +216,7 @@ def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
     if not project.overlaid:
         return env
     below = "" if places.here else f"{places.conf}/{PACKAGES}"
-    folders = [path for path in (env.get(PATH), project.project.found.get(PATH), below) if path]
+    folders = [path for path in (env.get(PATH), project.project.from_manage.get(PATH), below) if path]
     if folders:
         return {**env, PATH: ":".join(folders)}
     return env

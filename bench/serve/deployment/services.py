@@ -60,8 +60,8 @@ class Services:
         """All services except those stopped for a while on purpose."""
         return [started.process for name, started in self._started.items() if name not in self._stopped]
 
-    def start(self, service: Service, *, anew: bool = False) -> None:
-        """Start the service and wait until it serves; with `anew`, remove its old data first.
+    def start(self, service: Service, *, is_empty: bool = False) -> None:
+        """Start the service and wait until it serves; with `is_empty`, remove its old data first.
 
         Raises BenchError on failure.
         """
@@ -70,7 +70,7 @@ class Services:
         context = render.service_context(service, self._placed)
         data = Path(context["data"])
         created, lock = data.with_name("created"), self._lock(service, data.parent)
-        if anew and service.persistent:
+        if is_empty and service.persistent:
             shutil.rmtree(data, ignore_errors=True)
             created.unlink(missing_ok=True)
         render.write_service_files(service, context, self._layout.conf)

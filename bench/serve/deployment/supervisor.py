@@ -42,9 +42,9 @@ class Supervisor:
     deaths  every death so far, the first one first
     """
 
-    def __init__(self, running: Running, say: Callable[[str], None]):
+    def __init__(self, running: Running, print_line: Callable[[str], None]):
         self.deaths: list[Death] = []
-        self._running, self._say = running, say
+        self._running, self._print_line = running, print_line
         self._waiting: dict[str, tuple[Process, Death]] = {}
 
     def step(self) -> None:
@@ -78,7 +78,7 @@ class Supervisor:
         death = Death(process.name, why, time.monotonic())
         self.deaths.append(death)
         self._waiting[process.name] = process, death
-        self._say(f"{why}; it is started again in {RESTART_S:g} s")
+        self._print_line(f"{why}; it is started again in {RESTART_S:g} s")
 
     def _start(self, process: Process, death: Death) -> None:
         del self._waiting[death.name]
@@ -89,7 +89,7 @@ class Supervisor:
             return
         death.again_s = time.monotonic()
         times = sum(other.name == death.name for other in self.deaths)
-        self._say(f"{death.name} was started again{f', for the {_nth(times)} time' if times > 1 else ''}")
+        self._print_line(f"{death.name} was started again{f', for the {_nth(times)} time' if times > 1 else ''}")
 
 
 def _nth(number: int) -> str:

@@ -45,7 +45,7 @@ def survey(
     of_layers = chain.from_iterable(layer.servers for layer in known.layers.values())
     with ThreadPoolExecutor(THREADS) as threads:
         who = threads.submit(_who, project)
-        _ask_versions(threads, [*of_stacks, *of_layers, *known.services.values()])
+        _read_versions(threads, [*of_stacks, *of_layers, *known.services.values()])
         for name in known.stacks:
             fits[name] = {layer: problem(name, layer) for layer in known.layers}
     return {
@@ -72,7 +72,7 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
         used |= {server.name: server for server in case.servers}
         used |= {service.name: service for service in case.services}
     with ThreadPoolExecutor(THREADS) as threads:
-        _ask_versions(threads, used.values())
+        _read_versions(threads, used.values())
     found = {}
     for name, item in used.items():
         if version := compatibility.installed_version(item):
@@ -81,7 +81,7 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
     return found | ({SQLITE: sqlite3.sqlite_version} if database_label == SQLITE else {})
 
 
-def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
+def _read_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
     """Look up the version of each program once; `programs.version` caches the results."""
     for command in dict.fromkeys(filter(None, map(compatibility.version_command, items))):
         threads.submit(programs.version, command)

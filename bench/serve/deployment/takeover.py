@@ -58,23 +58,23 @@ def words(server: Server, turn: int) -> tuple[str, ...]:
     return ()
 
 
-def held_socket(address: Address, backlog: int, identity: Identity) -> socket.socket:
+def listening_socket(address: Address, backlog: int, identity: Identity) -> socket.socket:
     """A listening socket for processes of this user. Raises DeploymentError without one."""
-    found = socket.socket(socket.AF_UNIX if address.path else socket.AF_INET)
+    listening = socket.socket(socket.AF_UNIX if address.path else socket.AF_INET)
     try:
         if address.path:
             address.clear()
-            found.bind(address.path)
+            listening.bind(address.path)
             Path(address.path).chmod(0o660)
             identity.give(Path(address.path))
         else:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind((address.host, address.port))
-        found.listen(backlog)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((address.host, address.port))
+        listening.listen(backlog)
     except OSError as error:
-        found.close()
+        listening.close()
         raise DeploymentError(f"cannot listen on {address.text}: {error.strerror}") from None
-    return found
+    return listening
 
 
 def wait_loaded(folder: Path, processes: int, died: Callable[[], DeploymentError | None], timeout_s: float) -> None:

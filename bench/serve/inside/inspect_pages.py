@@ -45,13 +45,13 @@ def page(path, settings, aliases, harmless, timeout_s):
     back; `here` is the status under the host 127.0.0.1.
     """
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
-    found = _asked(path, host, settings, aliases, harmless, timeout_s)
+    found = _requested(path, host, settings, aliases, harmless, timeout_s)
     if host == HERE or found["status"] != 200:
         return found
-    return {**found, "here": _asked(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
+    return {**found, "here": _requested(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
 
 
-def _asked(path, host, settings, aliases, harmless, timeout_s):
+def _requested(path, host, settings, aliases, harmless, timeout_s):
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -64,19 +64,19 @@ def _asked(path, host, settings, aliases, harmless, timeout_s):
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found, noted = stack.enter_context(causes())
         readers = stack.enter_context(readers_of(settings, harmless, found, noted))
-        answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
-        if getattr(answer, "streaming", False):
+        response = _response(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
+        if getattr(response, "streaming", False):
             # It may never end.
-            answer.close()
-    session = getattr(getattr(answer, "wsgi_request", None), "session", None)
+            response.close()
+    session = getattr(getattr(response, "wsgi_request", None), "session", None)
     return {
         "path": path,
-        "status": answer.status_code,
-        "location": answer.headers.get("Location"),
-        "vary": answer.headers.get("Vary"),
-        "cache_control": answer.headers.get("Cache-Control"),
-        "headers": dict(answer.headers.items()),
-        "cookies": sorted(answer.cookies),
+        "status": response.status_code,
+        "location": response.headers.get("Location"),
+        "vary": response.headers.get("Vary"),
+        "cache_control": response.headers.get("Cache-Control"),
+        "headers": dict(response.headers.items()),
+        "cookies": sorted(response.cookies),
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries),
@@ -85,20 +85,20 @@ def _asked(path, host, settings, aliases, harmless, timeout_s):
         "shared": "shared" in found,
         "shared_part": "shared-part" in found,
         "missing_static": dict(MISSING_STATIC),
-        "linked_parameters": _linked_parameters(path, host, answer),
-        "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
+        "linked_parameters": _linked_parameters(path, host, response),
+        "error": in_words(response.exc_info[1]) if getattr(response, "exc_info", None) else None,
     }
 
 
-def _linked_parameters(path, host, answer):
+def _linked_parameters(path, host, response):
     """The parameters in links of an HTML page, by the paths of the links; empty for another response."""
-    is_html = answer.headers.get("Content-Type", "").startswith("text/html")
-    if answer.status_code != 200 or answer.streaming or not is_html:
+    is_html = response.headers.get("Content-Type", "").startswith("text/html")
+    if response.status_code != 200 or response.streaming or not is_html:
         return {}
-    return linked_parameters(path, host, answer.content.decode("utf-8", "replace"))
+    return linked_parameters(path, host, response.content.decode("utf-8", "replace"))
 
 
-def _answer(client, path, secure, timeout_s):
+def _response(client, path, secure, timeout_s):
     """The response to GET; if the page hangs, or the project's own page for errors fails, too, one with the error."""
     from django.http import HttpResponseServerError
 
@@ -106,9 +106,9 @@ def _answer(client, path, secure, timeout_s):
         with time_limit(timeout_s):
             return client.get(path, secure=secure)
     except (Exception, NoResponse) as error:
-        answer = HttpResponseServerError()
-        answer.exc_info = (type(error), error, None)
-        return answer
+        failure = HttpResponseServerError()
+        failure.exc_info = (type(error), error, None)
+        return failure
 
 
 @contextlib.contextmanager
@@ -167,7 +167,7 @@ def causes():
         yield found, noted
 
 
-def _watched_cache(found, noted):
+def _watched_cache(first_causes, noted):
     """Replacements in Django's caches of pages and parts: owner, name, function."""
     from django.middleware import cache
     from django.templatetags.cache import CacheNode
@@ -187,12 +187,12 @@ def _watched_cache(found, noted):
                 # No page depends on most headers that middleware reads, as for a log.
                 is_of_log = name.startswith("header ") and place < before_view[0]
                 if name.startswith(OF_VISITOR) and not is_of_log and not _is_in_key(name, response):
-                    found.setdefault("shared", cause)
+                    first_causes.setdefault("shared", cause)
         return learn(request, response, *args, **named)
 
     yield cache, "get_cache_key", begun
     yield cache, "learn_cache_key", learned
-    yield CacheNode, "render", _watched_part(found, noted, CacheNode.render)
+    yield CacheNode, "render", _watched_part(first_causes, noted, CacheNode.render)
 
 
 def _is_in_key(name, response):
@@ -208,7 +208,7 @@ def _is_in_key(name, response):
     return (name.removeprefix("header ") if name.startswith("header ") else "cookie") in varies
 
 
-def _watched_part(found, noted, render):
+def _watched_part(first_causes, noted, render):
     """A replacement of the tag {% cache %} that finds parts stored for everybody, without a visitor's name."""
 
     def wrapper(node, context):
@@ -222,7 +222,7 @@ def _watched_part(found, noted, render):
         finally:
             for name, cause in noted[before:]:
                 if name.startswith(OF_VISITOR):
-                    found.setdefault("shared-part", cause)
+                    first_causes.setdefault("shared-part", cause)
 
     return wrapper
 
@@ -239,12 +239,12 @@ def _forget_user(context):
 
 
 @contextlib.contextmanager
-def readers_of(settings, harmless, found, noted):
+def readers_of(settings, harmless, first_causes, noted):
     """Yields a dictionary that gets each read of the visitor that keeps the page out of the layers, by the layers'
     names (`cookie:theme`, `user-agent`), each with its reader, `site1.country.Country`.
 
-    `found` and `noted` get the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is
-    watched at the place of CachingMiddleware.
+    `first_causes` and `noted` get the line of each as `reads NAME` of a cookie, `header NAME` of another. The
+    request is watched at the place of CachingMiddleware.
     """
     from django.test import override_settings
 
@@ -263,7 +263,7 @@ def readers_of(settings, harmless, found, noted):
             readers.setdefault(name, _reader(frames))
             key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
             noted.append((key, cause_of(sys._getframe(2))))
-            found.setdefault(*noted[-1])
+            first_causes.setdefault(*noted[-1])
 
     _NOTES.append(note)
     try:
@@ -281,7 +281,7 @@ def watch_reads(get_response):
     """Middleware that watches the reads of a request, by the rule of the layers."""
     watched = inspect_kit.module_of_caching("watched.py")
 
-    class Told(watched.Reads):
+    class ReportedReads(watched.Reads):
         """The names that are read, each reported at once."""
 
         def note(self, name):
@@ -292,7 +292,7 @@ def watch_reads(get_response):
 
     def middleware(request):
         absent = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
-        reads = Told({}, absent)
+        reads = ReportedReads({}, absent)
         watch = watched.Watch(request, reads, "")
         try:
             return get_response(request)

@@ -92,7 +92,7 @@ def inspect(question, folder):
         facts.update(static_files(settings))
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    look_at_pages(facts, question, settings, routes)
+    add_pages(facts, question, settings, routes)
     facts["worker_mb"] = memory_mb()
     if question["closely"]:
         facts["uses_cache"] = uses_cache(settings)
@@ -141,33 +141,33 @@ def commands():
     return sorted(get_commands())
 
 
-def look_at_pages(facts, question, settings, patterns):
+def add_pages(facts, question, settings, patterns):
     """Add the pages to the facts, and the visitors' first page."""
-    found = spread_paths(patterns)
+    every_route = spread_paths(patterns)
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
 
     @functools.lru_cache
-    def ask(path):
+    def get_page(path):
         return page(path, settings, aliases, question["harmless"], question["page_timeout_s"])
 
     filled_later = question["generated"] and not question["database"]
     facts["rows_as_served"] = bool(looked_at) and not facts["migrations_left"] and not filled_later
-    search = Search(ask, facts["rows_as_served"])
+    search = Search(get_page, facts["rows_as_served"])
     health_check = re.compile(question["health_checks"], re.I)
     named = [path for path in question["paths"] if not health_check.search(path)]
-    routes = [path for path in found if not health_check.search(path)]
+    routes = [path for path in every_route if not health_check.search(path)]
     facts["start"] = start_page(search, named, routes, login_paths(settings, patterns))
     start = [facts["start"]] if facts["start"] else []
-    facts["pages"] = pages(question, [*question["paths"], *start], found, settings, ask) if looked_at else []
+    facts["pages"] = pages(question, [*question["paths"], *start], every_route, settings, get_page) if looked_at else []
 
 
 def login_paths(settings, patterns):
     """Possible paths of a log-in form: from the settings, and from admins."""
     login = login_url(settings)
-    found = [login] if login else []
+    paths = [login] if login else []
     of_tools = sorted(ANCHORS.sub("", route) for route, _, of_tool in patterns if of_tool)
-    return [*found, *(path for path in of_tools if path.endswith("/login/"))]
+    return [*paths, *(path for path in of_tools if path.endswith("/login/"))]
 
 
 def login_url(settings):
@@ -179,44 +179,44 @@ def login_url(settings):
     return ""
 
 
-def pages(question, named, found, settings, ask):
+def pages(question, named, routes, settings, get_page):
     """Render the named paths and some of the found ones; with `closely` also an unknown path and the targets of
     redirects.
 
     Of the found ones, only the first that redirects to the log-in counts: a site behind a log-in has many.
     """
-    made = {path: ask(path) for path in named}
+    rendered = {path: get_page(path) for path in named}
     left, walls = question["patterns"], 0
-    for path in found[: left * MAX_TRIES]:
+    for path in routes[: left * MAX_TRIES]:
         if not left:
             break
-        if path in made:
+        if path in rendered:
             continue
-        asked = ask(path)
-        if leads_to_login(settings, asked["location"]):
+        response = get_page(path)
+        if leads_to_login(settings, response["location"]):
             walls += 1
             if walls > 1:
                 continue
-        made[path] = asked
+        rendered[path] = response
         left -= 1
     if question["closely"]:
-        look_behind_redirects(settings, made, ask)
-        made.setdefault(UNKNOWN_PATH, ask(UNKNOWN_PATH))
-    return list(made.values())
+        follow_redirects(settings, rendered, get_page)
+        rendered.setdefault(UNKNOWN_PATH, get_page(UNKNOWN_PATH))
+    return list(rendered.values())
 
 
-def look_behind_redirects(settings, made, ask):
+def follow_redirects(settings, rendered, get_page):
     """Look at some targets of redirects, except files: Django sends none while it is served."""
     # Without a separate path, Django says that they are at the root.
     files = tuple(url for url in (settings.STATIC_URL, settings.MEDIA_URL) if url not in (None, "", "/"))
     # It grows meanwhile.
-    waiting, left = list(made.values()), MAX_REDIRECTS
-    for asked in waiting:
-        path = asked["location"] or "none"
-        if left and PLAIN.fullmatch(path) and path not in made and not path.startswith(files):
+    waiting, left = list(rendered.values()), MAX_REDIRECTS
+    for response in waiting:
+        path = response["location"] or "none"
+        if left and PLAIN.fullmatch(path) and path not in rendered and not path.startswith(files):
             left -= 1
-            made[path] = ask(path)
-            waiting.append(made[path])
+            rendered[path] = get_page(path)
+            waiting.append(rendered[path])
 
 
 def leads_to_login(settings, location):
@@ -505,8 +505,8 @@ def as_served(settings, remote, folder):
     names, because the project may not have collected them.
     """
     elsewhere = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
-    said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
-    for name, value in elsewhere.settings_overrides(said, remote, folder).items():
+    values = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
+    for name, value in elsewhere.settings_overrides(values, remote, folder).items():
         put(settings, name, value)
     settings.PREPEND_WWW = False
     # A setting from an unset variable is empty, or None.

@@ -13,7 +13,7 @@ import inspect_kit
 from error_words import in_a_line
 
 # So long nobody waits for a database, a cache or a storage.
-ANSWER_S = 3
+RESPONSE_S = 3
 # The storages by their older names, in Django 4.2.
 OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
 KEY = "benchapp-doctor"
@@ -30,9 +30,9 @@ def not_waited_for(databases):
     for database in databases.values():
         options = database.get("OPTIONS", {})
         if pool := options.get("pool"):
-            options = {**options, "pool": {**(pool if isinstance(pool, dict) else {}), "timeout": ANSWER_S}}
+            options = {**options, "pool": {**(pool if isinstance(pool, dict) else {}), "timeout": RESPONSE_S}}
         if re.search("postg|psql|mysql", database.get("ENGINE", "")):
-            database["OPTIONS"] = {"connect_timeout": ANSWER_S, **options}
+            database["OPTIONS"] = {"connect_timeout": RESPONSE_S, **options}
 
 
 def running(question):
@@ -158,26 +158,26 @@ def silent():
     from django.db import DEFAULT_DB_ALIAS, connections
 
     elsewhere = [alias for alias, cache in caches.settings.items() if not cache["BACKEND"].endswith(IN_PROCESS)]
-    asked = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in elsewhere}
+    requests = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in elsewhere}
     if type(default_storage._wrapped).__module__ != "django.core.files.storage.filesystem":
-        asked["STORAGES['default']"] = lambda: default_storage.exists(KEY)
+        requests["STORAGES['default']"] = lambda: default_storage.exists(KEY)
     for alias in set(connections) - {DEFAULT_DB_ALIAS}:
-        asked[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
-    found = dict.fromkeys(asked, f"no response within {ANSWER_S} s")
+        requests[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
+    errors = dict.fromkeys(requests, f"no response within {RESPONSE_S} s")
 
-    def ask(name):
+    def try_service(name):
         try:
-            asked[name]()
-            del found[name]
+            requests[name]()
+            del errors[name]
         except Exception as error:
-            found[name] = in_a_line(error)
+            errors[name] = in_a_line(error)
 
-    threads = [threading.Thread(target=ask, args=[name], daemon=True) for name in asked]
+    threads = [threading.Thread(target=try_service, args=[name], daemon=True) for name in requests]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(ANSWER_S)
-    return dict(found)
+        thread.join(RESPONSE_S)
+    return dict(errors)
 
 
 def storages():

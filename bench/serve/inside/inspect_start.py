@@ -20,25 +20,25 @@ MAX_PAGES, MAX_S = 20, 5
 class Search:
     """Pages requested in turn until one is a start page.
 
-    ask         returns the response for an anonymous visitor at a path
+    get_page    returns the response for an anonymous visitor at a path
     is_settled  whether the database has the rows of the later deployment, so that an error now is an error then
     """
 
-    def __init__(self, ask, is_settled):
-        self.ask = ask
+    def __init__(self, get_page, is_settled):
+        self.get_page = get_page
         self.is_settled = is_settled
         self.until = time.monotonic() + MAX_S
-        self.asked = []
+        self.requested = []
         self.logins = []
         # The first one that is data, such as the root of an API.
         self.other = None
 
     def begins(self, path):
         """True if visitors can begin at this path: a page without a log-in form."""
-        if path in self.asked or len(self.asked) == MAX_PAGES or time.monotonic() > self.until:
+        if path in self.requested or len(self.requested) == MAX_PAGES or time.monotonic() > self.until:
             return False
-        self.asked.append(path)
-        found = self.ask(path)
+        self.requested.append(path)
+        found = self.get_page(path)
         if not is_shown(found):
             return False
         if LOGIN.search(path):
@@ -53,7 +53,7 @@ class Search:
         """The last path of the home page's redirects; None for a target outside of this site."""
         path = HOME
         for _ in range(MAX_REDIRECTS):
-            found = self.ask(path)
+            found = self.get_page(path)
             if not found["location"]:
                 # It may lack rows only.
                 waits = found["status"] >= SERVER_ERROR and not self.is_settled
@@ -67,9 +67,9 @@ class Search:
         return None
 
 
-def is_shown(found):
+def is_shown(page):
     """True if an anonymous visitor from this machine gets a page with status 200."""
-    return found["status"] == 200 and found.get("here", 200) == 200
+    return page["status"] == 200 and page.get("here", 200) == 200
 
 
 def start_page(search, named, routes, login_paths):
@@ -79,7 +79,7 @@ def start_page(search, named, routes, login_paths):
     routes       the URL patterns, without tools
     login_paths  possible paths of a log-in form
     """
-    home = search.ask(HOME)
+    home = search.get_page(HOME)
     may_have_rows = home["status"] == 404 and not search.is_settled and has_view(HOME)
     if is_shown(home) or home["status"] >= SERVER_ERROR or may_have_rows:
         return HOME
@@ -98,7 +98,7 @@ def start_page(search, named, routes, login_paths):
         return search.other
 
     for path in login_paths:
-        if not search.logins and is_shown(search.ask(path)):
+        if not search.logins and is_shown(search.get_page(path)):
             return path
     return next(iter(search.logins), None)
 

@@ -77,15 +77,15 @@ def _status(process, timeout_s):
     return status if in_time else None
 
 
-def _become(asked, output, error):
+def _become(command, output, error):
     """Make this process like one that a shell would have started, except for the loaded modules."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for file, standard in ((nothing, 0), (output.fileno(), 1), (error.fileno(), 2)):
         os.dup2(file, standard)
-    os.environ.update(asked["env"])
-    os.chdir(asked["cwd"])
-    sys.argv = asked["argv"]
+    os.environ.update(command["env"])
+    os.chdir(command["cwd"])
+    sys.argv = command["argv"]
     sys.path.insert(0, str(Path(sys.argv[0]).absolute().parent))
     runpy.run_path(sys.argv[0], run_name="__main__")
 

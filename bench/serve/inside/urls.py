@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from bench.serve.inside import answers, costs, inside, pages, stores, visitor_pages
+from bench.serve.inside import costs, described_responses, inside, pages, stores, visitor_pages
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -15,7 +15,7 @@ urlpatterns = [
     path("large/<slug:name>/", pages.large),
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
-    path("answer/<slug:spelt>/<slug:name>/", answers.answer),
+    path("answer/<slug:spelt>/<slug:name>/", described_responses.described),
     path("fill/", stores.fill),
     path("purge/", stores.purge),
     path("memory/<int:megabytes>/", costs.allocate),

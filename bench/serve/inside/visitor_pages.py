@@ -37,7 +37,7 @@ VERSION = _version()
 def visit(request: HttpRequest, name: str) -> HttpResponse:
     """A page of any name, cacheable like an ordinary one; queries the database for a row that every project has."""
     migration = MigrationRecorder.Migration.objects.order_by("-pk").values_list("name", flat=True).first()
-    return render(request, "probes/visit.html", {**_said(account_name(request)), "migration": migration})
+    return render(request, "probes/visit.html", {**_mark(account_name(request)), "migration": migration})
 
 
 def marked(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -50,7 +50,7 @@ def marked(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Htt
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         if _is_page(response) and not request.path.startswith("/__probe__/"):
-            response.content += render_to_string(MARK, _said("nobody")).encode(response.charset)
+            response.content += render_to_string(MARK, _mark("nobody")).encode(response.charset)
             if "Content-Length" in response.headers:
                 response.headers["Content-Length"] = str(len(response.content))
         return response
@@ -64,6 +64,6 @@ def _is_page(response: HttpResponse) -> bool:
     return is_plain and kind == "text/html"
 
 
-def _said(account: str) -> dict[str, str]:
+def _mark(account: str) -> dict[str, str]:
     outside = OUTSIDE if VERSION == OUTSIDE else ""
     return {"code": VERSION, "outside": outside, "account": account, "rendered": f"{time.time():.3f}"}

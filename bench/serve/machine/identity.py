@@ -26,7 +26,7 @@ GUARD = ("--pdeathsig", "TERM")
 NAMESPACE = ("unshare", "--mount", "--propagation", "slave", "--")
 ENCLOSE = ("/bin/sh", str(Path(__file__).with_name("enclose.sh")))
 # Says which Python it is, and which of the folders cannot be listed, or the last one reached.
-LOOK = """import os, ssl, sys
+PROBE = """import os, ssl, sys
 *listed, reached = sys.argv[1:]
 closed = [path for path in listed if not os.access(path, os.R_OK | os.X_OK)]
 closed += [] if os.path.exists(reached) else [reached]
@@ -98,7 +98,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
-    if folder != paths.KIT and _said(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
+    if folder != paths.KIT and _output(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
         return usual
     # Environments and databases are there: it is looked at, and may have to be shown.
     paths.STATE.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     """
     python = Path(sys.base_prefix)
     listed = {paths.PACKAGE: paths.KIT, paths.STATE: paths.STATE, **{path: path for path in reads}}
-    said = _said(*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
+    said = _output(*prefix, str(paths.PYTHON), "-S", "-c", PROBE, *map(str, (*listed, folder)))
     answer, *closed = said.splitlines() or [""]
     if answer != repr((sys.version, sys.base_prefix)):
         return python
@@ -171,7 +171,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     return listed.get(Path(closed[0]), folder)
 
 
-def _said(*argv: str) -> str:
+def _output(*argv: str) -> str:
     """Return the output of a program; empty if the program fails or cannot start."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)

@@ -29,7 +29,7 @@ CHILDREN = Path("/proc/thread-self/children")
 # With fewer samples there is no slope.
 MIN_SAMPLES_FOR_SLOPE = 4
 # Seconds for which the other processes of the machine are observed, and how many of them are named.
-LOOK_S = 1.0
+OBSERVED_S = 1.0
 MAX_NAMED = 3
 MIN_NAMED = 0.02
 # Samples that are recorded of a tree: a trial of hours needs no more for its curve.
@@ -113,10 +113,10 @@ class Sampler:
 _Times = dict[psutil.Process, Any]
 
 
-def _times(found: Iterable[psutil.Process]) -> _Times:
+def _times(processes: Iterable[psutil.Process]) -> _Times:
     """The CPU times of the processes that still run."""
     times = {}
-    for process in found:
+    for process in processes:
         with contextlib.suppress(psutil.Error):
             times[process] = process.cpu_times()
     return times
@@ -144,7 +144,7 @@ class _Tree:
         self._processes = 0
         self._first: _Times = {}
         self._last: _Times = {}
-        self._seen: _Times = {}
+        self._all: _Times = {}
 
     def sample(self, at_s: float, memory: bool) -> None:
         """Add the tree's present usage."""
@@ -153,13 +153,13 @@ class _Tree:
         if memory and (size := _pss_bytes(found)) is not None:
             self._memory.append((round(at_s, 3), size))
         self._last = _times(found)
-        self._first = self._first if self._seen else self._last
-        self._seen |= self._last
+        self._first = self._first if self._all else self._last
+        self._all |= self._last
         self._processes = max(self._processes, len(self._last))
 
     def usage(self) -> Usage:
         """The usage from the first sample to the last."""
-        first, last, seen = self._first, self._last, self._seen
+        first, last, seen = self._first, self._last, self._all
         each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
         # Of two counts each can miss something. That of every process ever seen misses what it used after its last
         # sample; that of the living ones, with the children they waited for, a process whose parent never waits.
@@ -217,7 +217,7 @@ class MachineLoad:
         return cls(share, f"{words} ({'; '.join(named) or 'none that can be seen from here'})")
 
 
-def machine_load(seconds: float = LOOK_S) -> MachineLoad:
+def machine_load(seconds: float = OBSERVED_S) -> MachineLoad:
     """Observe the processes of others, without this process and its children, for some seconds."""
     interference, before, began = Interference(), _times(psutil.process_iter()), time.monotonic()
     time.sleep(seconds)
@@ -297,10 +297,10 @@ def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ..
     return tuple(samples[round(number * step)] for number in range(MAX_SAMPLES))
 
 
-def _pss_bytes(found: Iterable[psutil.Process]) -> int | None:
+def _pss_bytes(processes: Iterable[psutil.Process]) -> int | None:
     """PSS of these processes; None without processes, or if one is unreadable: a part of a tree is not its size."""
     sizes = []
-    for process in found:
+    for process in processes:
         try:
             sizes.append(process.memory_full_info().pss)
         except psutil.NoSuchProcess:

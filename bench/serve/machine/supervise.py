@@ -23,7 +23,7 @@ from bench.serve.machine.identity import Identity
 
 POLL_S = 0.02
 # Between two looks at all processes of the machine, which take milliseconds of a core.
-LOOK_S = 0.1
+SCAN_S = 0.1
 HEALTH_TIMEOUT_S = 5
 # So long an application may return 500 while it starts.
 BROKEN_S = 5
@@ -184,7 +184,7 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
     status: int | None = None
     begun, broken_since = time.monotonic(), math.inf
 
-    def answers() -> bool:
+    def is_healthy() -> bool:
         nonlocal status, broken_since
         waited_s = time.monotonic() - begun
         status = http.status(url, path, max(HEALTH_TIMEOUT_S, min(waited_s, timeout_s - waited_s)))
@@ -193,7 +193,7 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
             raise _failed(processes, f"returns status 500 to GET {path}")
         return status in http.HEALTHY
 
-    _wait(processes, answers, lambda: f"returned {status or 'nothing'} to GET {path}", timeout_s)
+    _wait(processes, is_healthy, lambda: f"returned {status or 'nothing'} to GET {path}", timeout_s)
 
 
 def _wait(
@@ -228,7 +228,7 @@ def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quie
     deadline = time.monotonic() + timeout_s
     seen, since = children(processes), time.monotonic()
     while time.monotonic() < min(since + (6 * quiet_s if seen & before else quiet_s), deadline):
-        time.sleep(LOOK_S)
+        time.sleep(SCAN_S)
         if (now := children(processes)) != seen:
             seen, since = now, time.monotonic()
 

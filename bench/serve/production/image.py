@@ -86,7 +86,7 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
         "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
         "database_url": next(iter(opened.renamed({DATABASE_URL: ""}))),
         "left_out": list(dict.fromkeys([".git", *environments.FOLDERS, *filter(None, [said.env_file]), *inside])),
-        "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.found) if name in env}
+        "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.from_manage) if name in env}
         | host["python_env"],
         "compiled": f". {host['conf']}/python",
     }

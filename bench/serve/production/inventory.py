@@ -131,9 +131,9 @@ def read(path: Path) -> Inventory:
     return decode(path, json.loads(done.stdout))
 
 
-def _reason(said: str) -> str:
+def _reason(message: str) -> str:
     """The line of Ansible's message that names the error in the file."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     causes = [line.partition(": ")[2] for line in lines if line.startswith("Failed to parse inventory: ")]
     return (causes or lines or ["no reason given"])[-1]
 
@@ -170,7 +170,7 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
     """A host, validated; raises BenchError."""
     if not NAME.fullmatch(name):
         raise BenchError(f"{path}: {name!r} is no name of a host; use letters, digits and . _ - (not first)")
-    given = _Given(f"{path}: {name}", variables)
+    given = _HostVariables(f"{path}: {name}", variables)
     target = given.word("ansible_host", name)
     address = str(variables.get("address", target))
     try:
@@ -197,7 +197,7 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
 
 
 @dataclass(frozen=True)
-class _Given:
+class _HostVariables:
     """The variables of a host, each validated when read."""
 
     where: str

@@ -9,7 +9,7 @@ from bench.serve.deployment import render
 from bench.serve.deployment.placed import Placed
 
 # The name in the note, the value, and its unit.
-LOOKED_FOR = {
+LIMITS = {
     "Largest body of a request": ("max_body_mb", " MB"),
     "Static files": ("static_root", ""),
     "Longest time for a request": ("request_timeout_s", " s"),
@@ -24,7 +24,7 @@ COMMENTS = ("#", ";", "//", '"""')
 def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
     """Rows of limit, value, file and first line with the value; file and line are empty if no file has the value."""
     found, case, places = [], placed.case, placed.places
-    for what, (name, unit) in LOOKED_FOR.items():
+    for what, (name, unit) in LIMITS.items():
         value = places.static_root if name == "static_root" else str(case.settings[name])
         file, words = next(_lines(name, placed), ("", ""))
         if not file and name in {server.instances for server in case.servers}:

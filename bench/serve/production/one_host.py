@@ -150,7 +150,7 @@ def with_listener(case: Case) -> tuple[Case, bool]:
         values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
     if values.names["listener"] == "behind":
         # The server in front, and else the site, redirect what came to it over plain HTTP.
-        values = values.changed({"redirect": "off", **_held_for_a_balancer(values)})
+        values = values.changed({"redirect": "off", **_with_keepalive_for_a_balancer(values)})
     terminated = values.names["listener"] == "tls" and not front.tls
     if terminated:
         # A server without TLS does not redirect to HTTPS either.
@@ -158,7 +158,7 @@ def with_listener(case: Case) -> tuple[Case, bool]:
     return replace(case, values=values), terminated
 
 
-def _held_for_a_balancer(values: Values) -> dict[str, Any]:
+def _with_keepalive_for_a_balancer(values: Values) -> dict[str, Any]:
     """The time-out of idle connections, unless the user set one: longer than a load balancer's, so no request meets a
     closing connection.
     """
@@ -230,7 +230,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield f"job.{kind}", f"timers/{job['unit']}.{kind}", {**context, "job": job}
 
 
-def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
+def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
     """The names for the templates of a host's files."""
     case, places = placed.case, placed.places
     front, data = case.servers[-1], Path(places.data)
@@ -241,7 +241,7 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
         **case.settings,
         **places.names,
         **project_files.names(placed),
-        **_of_users(placed, found),
+        **_of_users(placed, of_host),
         **_of_packages(placed),
         **_of_front(placed),
         "title": case.stack.title,
@@ -251,10 +251,10 @@ def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
         "layer": case.layer_name,
         "size": case.size,
         "open_files": OPEN_FILES,
-        "units": found,
+        "units": of_host,
         # A server in front that terminates TLS and has no log.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
-        "workers": " ".join(unit.name for unit in found if unit.program.worker),
+        "workers": " ".join(unit.name for unit in of_host if unit.program.worker),
         "services": [f"{places.name}-{service.name}" for service in case.services],
         "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,
@@ -283,27 +283,27 @@ def _versions(case: Case, release: Release) -> list[str]:
     return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
 
 
-def _of_users(placed: Placed, found: list[Unit]) -> dict[str, Any]:
+def _of_users(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
     """The users of the host's files.
 
     same_user    the reason for one user of web server and application, empty for two users
     reader       the group that may read uploads: the web server's, or the application's without one
     front        the outermost server: its unit, and its file with certificate and key
     server_logs  the log files of each server with their user; rotated: those for the host to rotate
-    private      the directory of each server with a unit among `found`, with its user
+    private      the directory of each server with a unit of the host, with its user
     """
     case, places, front = placed.case, placed.places, placed.front
     user = server_user(front, placed)
-    names = {unit.name for unit in found}
+    names = {unit.name for unit in of_host}
     servers = [server for server in case.servers if f"{places.name}-{server.name}" in names]
     reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
     return {
-        "users": list(dict.fromkeys(unit.program.user for unit in found)),
+        "users": list(dict.fromkeys(unit.program.user for unit in of_host)),
         "same_user": "; ".join(reasons) if user == places.user else "",
         "reader": server_user(case.stack.servers[-1], placed),
         "front": {"unit": f"{places.name}-{front.name}", "certificate": front.certificate},
         "private": [(places.run_of(server.name), server_user(server, placed)) for server in servers],
-        "server_logs": (logs := units.logs(placed, found)),
+        "server_logs": (logs := units.logs(placed, of_host)),
         "rotated": [log for log in logs if not log.rotates],
     }
 
@@ -428,7 +428,7 @@ def _site_env(placed: Placed) -> dict[str, str]:
     # Each release collects its static files below itself, so no variable names one folder for all.
     django = {run_command.SETTINGS: case.project.project.settings}
     env = project_files.environment({**django, **site_env(placed)}, placed)
-    env |= case.given_env
+    env |= case.user_env
     # systemd, compose and kubectl parse the file differently; quoting that only some understand stays out.
     # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=
     for name, value in env.items():

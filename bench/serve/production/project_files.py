@@ -108,7 +108,7 @@ def names(placed: Placed) -> dict[str, Any]:
         "cache_url": next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
         if project.overlaid
         else compatibility.CACHE_URL,
-        "variables": sorted(project.project.env.keys() - project.project.found.keys()),
+        "variables": sorted(project.project.env.keys() - project.project.from_manage.keys()),
         "below": str(project.folder.relative_to(root)) if root != project.folder else "",
         "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
@@ -213,7 +213,7 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     found = {SETTINGS: opened.OVERLAY, "OVERLAID_SETTINGS": project.project.settings}
     if case.servers[0].interface == "asgi":
         found |= opened.overlaid_asgi(project)
-    found |= {name: value for name, value in project.project.found.items() if name != PATH}
+    found |= {name: value for name, value in project.project.from_manage.items() if name != PATH}
     found["BENCHAPP_STATIC_ROOT"] = places.static_root.removeprefix(f"{places.project}/")
     if files:
         found["BENCHAPP_DATABASE_FILES"] = json.dumps(files, separators=(",", ":"))

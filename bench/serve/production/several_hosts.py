@@ -124,7 +124,7 @@ class _Writing:
 
     def _host(self, share: HostRole) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
-        seen = self.split.seen_from(share.host, self.placed)
+        seen = self.split.addressed_from(share.host, self.placed)
         root = self.folder / HOSTS / share.host.name
         target = _below(root, self.placed.places.conf)
         target.mkdir(parents=True)
@@ -169,9 +169,9 @@ class _Writing:
         path.write_text(json.dumps({**connection, **variables}, indent=2) + "\n", "utf-8")
         return path
 
-    def _context(self, share: HostRole, placed: Placed, found: list[Unit]) -> dict[str, Any]:
+    def _context(self, share: HostRole, placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
         """The names for the templates of a host's files, those of one host's among them."""
-        context = one_host.host_context(placed, found)
+        context = one_host.host_context(placed, of_host)
         reached = []
         for port, hosts in self.split.reached(share, placed).items():
             reached.append((port, [host.address for host in hosts]))
@@ -214,14 +214,14 @@ class _Writing:
         """The files of the front that differ while a web host is drained."""
         target = _below(self.folder / DRAINED / web.name, self.placed.places.conf)
         whole_front = _below(self.folder / HOSTS / self.split.front.name, self.placed.places.conf)
-        seen = self.split.seen_from(self.split.front, self.placed, without=web)
+        seen = self.split.addressed_from(self.split.front, self.placed, without=web)
         written = render.write_files(seen, target, self.split.outer)
         same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
         for path in same:
             path.unlink()
         return [path for path in written if path not in same]
 
-    def _variables(self, share: HostRole, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
+    def _variables(self, share: HostRole, context: dict[str, Any], of_host: list[Unit]) -> dict[str, Any]:
         """The playbook's variables of a host."""
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
@@ -233,12 +233,12 @@ class _Writing:
             "runs": True,
             "packages": list(dict.fromkeys(packages)),
             "distribution_services": stopped,
-            "units": [unit.name for unit in found],
-            "sockets": [f"{unit.name}.socket" for unit in found if unit.socket],
+            "units": [unit.name for unit in of_host],
+            "sockets": [f"{unit.name}.socket" for unit in of_host if unit.socket],
             "timers": [job["unit"] for job in context["jobs"]],
-            "applications": [unit.name for unit in found if unit.program.site],
-            "stand_ins": [unit.name for unit in found if unit.has_stand_in],
-            "reloads": [unit.name for unit in found if unit.reload],
+            "applications": [unit.name for unit in of_host if unit.program.site],
+            "stand_ins": [unit.name for unit in of_host if unit.has_stand_in],
+            "reloads": [unit.name for unit in of_host if unit.reload],
             "firewall": bool(context["reached"]),
             "conf": context["conf"],
             "current": context["project"],

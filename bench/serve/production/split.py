@@ -123,7 +123,7 @@ class Split:
                 shared |= {door: Address(self.front.address, port) for door, port in server.doors.items()}
         return replace(placed, places=replace(placed.places, shared=shared))
 
-    def seen_from(self, host: Host, placed: Placed, without: Host | None = None) -> Placed:
+    def addressed_from(self, host: Host, placed: Placed, without: Host | None = None) -> Placed:
         """The same with the servers' addresses from that host's view; `without` a drained web host."""
         if not self.split:
             return placed
@@ -167,9 +167,9 @@ class Split:
             return f"{said}: a deploy to it would stop the front; take it out of group {WEB}"
         if not self.split:
             return ""
-        return self._on_one_host_alone()
+        return self._one_host_reason()
 
-    def _on_one_host_alone(self) -> str:
+    def _one_host_reason(self) -> str:
         """The reason why layers or stack have to be on one host, with the names of others, or an empty string."""
         known, said = catalog.read(), "not over several hosts:"
         for layer in self.case.layers:

@@ -143,10 +143,10 @@ def _of_exporter(server: Server, start: tuple[str, ...], placed: Placed) -> Unit
     return replace(_of_other(program, placed), after=f"{places.name}-{server.name}.service")
 
 
-def logs(placed: Placed, found: Sequence[Unit]) -> list[Log]:
-    """The log files of each server with a unit among `found`."""
+def logs(placed: Placed, units: Sequence[Unit]) -> list[Log]:
+    """The log files of each server with a unit among these."""
     logged = []
-    names = {unit.name for unit in found}
+    names = {unit.name for unit in units}
     for server in placed.case.servers:
         name, files, reopen = f"{placed.places.name}-{server.name}", _log_files(server, placed), ""
         if server.reopen:
@@ -196,7 +196,7 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
         type=_type(program, server),
         socket=socket,
         own_socket=own_socket,
-        instance=_asked(program.address) if several and program.address and not server.inherits else "",
+        instance=_curl_words(program.address) if several and program.address and not server.inherits else "",
         added=takeover.words(server, STAND_IN) if doubled and not server.inherits else (),
         has_stand_in=doubled,
         capability=LOW_PORTS if low_port else "",
@@ -211,7 +211,7 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
     )
 
 
-def _asked(address: Address) -> str:
+def _curl_words(address: Address) -> str:
     """Curl's words for a request to a server at this address."""
     if address.path:
         return f"--unix-socket {address.path} http://localhost/"

@@ -27,7 +27,7 @@ HOME = "/"
 # What is found in a project, and no key of its description.
 START = "start"
 # What a release needs, too, of what manage.py sets: the rest may be secret.
-FOUND = ("DJANGO_CONFIGURATION", "PYTHONPATH")
+FROM_MANAGE = ("DJANGO_CONFIGURATION", "PYTHONPATH")
 # Folders that have packages of others, and how many settings modules a message names.
 NOT_OWN = {"node_modules", "site-packages", ".git", *environments.FOLDERS}
 MAX_SETTINGS = 4
@@ -322,13 +322,14 @@ def _must_be_command(where: str, name: str, command: str) -> None:
 class Project(msgspec.Struct, frozen=True):
     """A Django project on this machine.
 
-    folder    the folder of manage.py
-    settings  the settings module
-    python    the interpreter with the project's packages
-    env       the variables of `env_file`, those that manage.py reads from a file, defaults of wsgi.py, and `found`
-    described the file of the description; paths there are relative to the file's folder
-    found     variables that manage.py sets: the class of the settings, and folders of modules, relative to `folder`;
-              and defaults of wsgi.py, except secrets
+    folder       the folder of manage.py
+    settings     the settings module
+    python       the interpreter with the project's packages
+    env          the variables of `env_file`, those that manage.py reads from a file, defaults of wsgi.py, and
+                 `from_manage`
+    described    the file of the description; paths there are relative to the file's folder
+    from_manage  variables that manage.py sets: the class of the settings, and folders of modules, relative to
+                 `folder`; and defaults of wsgi.py, except secrets
     """
 
     folder: Path
@@ -337,7 +338,7 @@ class Project(msgspec.Struct, frozen=True):
     python: Path
     env: dict[str, str]
     described: Path
-    found: dict[str, str] = {}
+    from_manage: dict[str, str] = {}
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -368,7 +369,7 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
     if describe is not None and not describe.is_file():
         raise BenchError(f"--config {describe}: no such file; name one with [tool.benchapp]")
     described = Path(os.path.normpath(describe.absolute())) if describe else folder / FILE
-    return _description(described, must_say=describe is not None), described
+    return _description(described, is_required=describe is not None), described
 
 
 def read(folder: Path, python: Path | None = None, describe: Path | None = None) -> Project:
@@ -384,15 +385,15 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     env = _variables(words, described)
     set_there = {} if words.settings else _chosen(folder, python, env)
     settings = words.settings or set_there.pop("DJANGO_SETTINGS_MODULE")
-    found = {name: set_there.pop(name) for name in FOUND if name in set_there}
-    if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
-        found["PYTHONPATH"] = below
-    project = Project(folder, words, settings, python, {**set_there, **found, **env}, described, found)
+    from_manage = {name: set_there.pop(name) for name in FROM_MANAGE if name in set_there}
+    if "PYTHONPATH" not in {**env, **from_manage} and (below := _folder_of(folder, settings)):
+        from_manage["PYTHONPATH"] = below
+    project = Project(folder, words, settings, python, {**set_there, **from_manage, **env}, described, from_manage)
     defaults = _wsgi_defaults(project.roots, settings, words)
     for name, value in defaults.items():
         if name not in project.env and not SECRET.search(name) and not CREDENTIALS.search(value):
-            found[name] = value
-    return msgspec.structs.replace(project, env={**defaults, **project.env}, found=found)
+            from_manage[name] = value
+    return msgspec.structs.replace(project, env={**defaults, **project.env}, from_manage=from_manage)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
@@ -478,7 +479,7 @@ def describes(path: Path) -> bool:
         return False
 
 
-def _description(path: Path, must_say: bool) -> Description:
+def _description(path: Path, is_required: bool) -> Description:
     """Read the description in a file; empty if the file has none, unless it must."""
     try:
         tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
@@ -488,7 +489,7 @@ def _description(path: Path, must_say: bool) -> Description:
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
         raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
     if table is None:
-        if must_say:
+        if is_required:
             raise BenchError(f"--config {path}: it has no [tool.benchapp]; begin one in it, or name another file")
         return Description()
     if not isinstance(table, dict):

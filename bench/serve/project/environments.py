@@ -18,13 +18,13 @@ FOLDERS = (".venv", "venv", "env")
 # The variable by which uv is told another place, and the one of an environment that is active.
 OF_UV, ACTIVE = "UV_PROJECT_ENVIRONMENT", "VIRTUAL_ENV"
 # A file that says which tool manages the packages, and the tool's command that prints the interpreter.
-ASKED = {
+QUERIES = {
     "poetry.lock": ("poetry", "env", "info", "--executable"),
     "Pipfile": ("pipenv", "--py"),
 }
-ASK_TIMEOUT_S = 20
+QUERY_TIMEOUT_S = 20
 # What to do if there is no environment yet, by the file that lists the packages.
-MADE_BY = {
+CREATED_BY = {
     "uv.lock": "run `uv sync` in {folder}",
     "poetry.lock": "run `poetry install` in {folder}",
     "Pipfile": "run `pipenv install` in {folder}",
@@ -44,7 +44,7 @@ def interpreter(folder: Path) -> Path | None:
                 return python
     for place in around:
         for file in _listings(place):
-            named = _asked(place, ASKED[file]) if file in ASKED else None
+            named = _queried(place, QUERIES[file]) if file in QUERIES else None
             if named:
                 return named
     return _active()
@@ -69,7 +69,7 @@ def _around(folder: Path) -> list[Path]:
 
 def _listings(folder: Path) -> list[str]:
     """The files of `MADE_BY` in the folder. A library that poetry manages has no lock file, but a table."""
-    found = [name for name in MADE_BY if (folder / name).is_file()]
+    found = [name for name in CREATED_BY if (folder / name).is_file()]
     with contextlib.suppress(OSError, ValueError):
         table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
         if "poetry" in table.get("tool", {}) and "poetry.lock" not in found:
@@ -87,7 +87,7 @@ def _active() -> Path | None:
     return None
 
 
-def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
+def _queried(folder: Path, command: tuple[str, ...]) -> Path | None:
     """The interpreter of a virtual environment that a tool names; None for a missing tool or environment."""
     if not shutil.which(command[0]):
         return None
@@ -96,7 +96,7 @@ def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
     env["PIPENV_IGNORE_VIRTUALENVS"] = "1"
     try:
         done = subprocess.run(
-            command, cwd=folder, env=env, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=True
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=QUERY_TIMEOUT_S, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -116,7 +116,7 @@ def remedy(folder: Path, python: Path) -> str:
                 names = {
                     name: shlex.quote(str(it)) for name, it in (("folder", place), ("venv", venv), ("python", python))
                 }
-                install = MADE_BY[file].format(**names)
+                install = CREATED_BY[file].format(**names)
                 break
     name_it = 'name the interpreter that has it: python = "..." in [tool.benchapp] of pyproject.toml'
     return f"{install}, or {name_it}; {python} was tried"

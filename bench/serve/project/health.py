@@ -69,32 +69,32 @@ def is_refused(facts: Facts, page: InspectedPage) -> bool:
     return page.status in REFUSED and (page.status != 404 or (page.path in facts.urls and facts.rows_as_served))
 
 
-def unnamed(said: Description, facts: Facts) -> str:
+def unnamed(description: Description, facts: Facts) -> str:
     """A path for health checks of the project that nobody has named; else empty."""
     bad = [page.path for page in facts.pages if page.status not in HEALTHY]
     urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
-    if HEALTH.search(said.health):
+    if HEALTH.search(description.health):
         return ""
     return next((url for url in urls if PARAMETER not in url), "")
 
 
-def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
+def remedy(description: Description, facts: Facts, page: InspectedPage) -> str:
     """The remedy for a page of the description without status 200."""
     leads, to = {it.path: it.location for it in facts.pages}, page.location or ""
     while further := leads.pop(to.partition("?")[0], None):
         to = further
     form = login(to)
     otherwise = f"correct public in [tool.benchapp] of {FILE}"
-    if page.path in (said.health, said.ready):
-        other = unnamed(said, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
+    if page.path in (description.health, description.ready):
+        other = unnamed(description, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
         otherwise = f'name a page that returns status 200: health = "{other}" in [tool.benchapp] of {FILE}'
-    left = 0 if said.reads_environment or said.generated else facts.migrations_left
+    left = 0 if description.reads_environment or description.generated else facts.migrations_left
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         return f"{left} migrations are not applied to its database: run ./manage.py migrate"
     first = LET_IN if is_refused(facts, page) else ""
     if page.error:
         first = CORRECT
-    if form and form != page.path and not said.login:
+    if form and form != page.path and not description.login:
         first = log_in(form)
     if first:
         return f"{first}, or {otherwise}"

@@ -270,15 +270,15 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
 
     Raises BenchError, in one line, if settings, application or URLs cannot be imported.
     """
-    said, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
+    description, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
     question = {
-        "paths": list(dict.fromkeys((said.health, *said.public))),
+        "paths": list(dict.fromkeys((description.health, *description.public))),
         "patterns": patterns,
-        "wsgi": said.wsgi,
-        "asgi": said.asgi,
-        "stale": said.stale,
-        "harmless": said.harmless,
-        "generated": said.generated,
+        "wsgi": description.wsgi,
+        "asgi": description.asgi,
+        "stale": description.stale,
+        "harmless": description.harmless,
+        "generated": description.generated,
         "health_checks": HEALTH.pattern,
         "closely": closely,
         "page_timeout_s": PAGE_TIMEOUT_S,
@@ -303,12 +303,12 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
     return msgspec.convert(found, Facts)
 
 
-def beginning_at(said: Description, start: str | None) -> Description:
+def beginning_at(description: Description, start: str | None) -> Description:
     """The description with the visitors' first page, which is also the health check if nobody named one."""
-    if not start or start == said.start:
-        return said
-    health = start if said.health == HOME else said.health
-    return structs.replace(said, start=start, health=health)
+    if not start or start == description.start:
+        return description
+    health = start if description.health == HOME else description.health
+    return structs.replace(description, start=start, health=health)
 
 
 def _settings_of(database: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.serve.project.refs import Ref
 from bench.serve.project.venv_overlay import KIT_PACKAGES, PythonFacts, VenvOverlay
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 # What the memo of a project has of its commits.
 REFS = "refs"
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
@@ -52,7 +52,7 @@ TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
 # What to do with a setting that no server can be configured for.
 UNFIT = "give it another value while it is measured, by a variable of env_file"
 # Headers that belong to one response and not to every page.
-OF_ONE_ANSWER = frozenset(
+OF_ONE_RESPONSE = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
     # Over HTTPS only, and remembered by browsers.
     | {"strict-transport-security"}
@@ -80,12 +80,12 @@ class UnderTest:
     installs: bool = True
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
+    def once(self, question: Hashable, compute: Callable[[], Result]) -> Result:
         """The result of a question, computed once."""
         if question not in self.memo:
-            self.memo[question] = ask()
-        found: Found = self.memo[question]
-        return found
+            self.memo[question] = compute()
+        result: Result = self.memo[question]
+        return result
 
     @property
     def folder(self) -> Path:
@@ -186,11 +186,11 @@ class UnderTest:
             return self
         return self.once((REFS, label), lambda: _at(self, known[label]))
 
-    def use_refs(self, found: Sequence[Ref]) -> None:
+    def use_refs(self, refs: Sequence[Ref]) -> None:
         """Register commits of the repository by their labels."""
-        if found and not self.recorded:
+        if refs and not self.recorded:
             raise BenchError("--ref compares commits of a project of yours: stand in its folder, or give --project")
-        self.memo[REFS] = {ref.label: ref for ref in found}
+        self.memo[REFS] = {ref.label: ref for ref in refs}
 
     @property
     def by_the_instrument(self) -> UnderTest:
@@ -200,7 +200,7 @@ class UnderTest:
         return self
 
     @property
-    def only_looked_at(self) -> UnderTest:
+    def only_inspected(self) -> UnderTest:
         """The project for commands that serve nothing, so no packages are installed."""
         return replace(self, installs=False)
 
@@ -403,7 +403,7 @@ def page_headers(project: UnderTest) -> dict[str, str]:
     same = {}
     for name, value in first.items():
         everywhere = all(page.headers.get(name) == value for page in pages)
-        if everywhere and TEXT.fullmatch(value) and name.lower() not in OF_ONE_ANSWER:
+        if everywhere and TEXT.fullmatch(value) and name.lower() not in OF_ONE_RESPONSE:
             same[name] = value
     # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
     return same | {"Vary": "Cookie"}
@@ -525,11 +525,11 @@ def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
     return found
 
 
-def recorded_project(given: UnderTest, recorded: str, describe: str = "") -> UnderTest:
-    """The project that results name with its description; `given` is the command line's, which names no other."""
-    if (recorded, describe) == (given.recorded, given.described):
-        return given
-    if given.recorded or given.described:
+def recorded_project(named: UnderTest, recorded: str, describe: str = "") -> UnderTest:
+    """The project that results name with its description; `named` is the command line's, which names no other."""
+    if (recorded, describe) == (named.recorded, named.described):
+        return named
+    if named.recorded or named.described:
         began = " described by ".join(filter(None, (recorded or "the project of the kit", describe)))
         raise BenchError(f"it was begun with {began}; leave out --project and --config")
     return open_project(Path(recorded) if recorded else None, Path(describe) if describe else None)

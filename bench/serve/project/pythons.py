@@ -20,7 +20,7 @@ from bench.serve.project.venv_overlay import VenvOverlay
 
 OLDEST = (3, 11)
 ADVICE = "name another with --python"
-SAYS = (
+VERSIONS = (
     "import platform, django; print(platform.python_implementation(), platform.python_version() + ', Django',"
     " django.get_version())"
 )
@@ -98,5 +98,5 @@ def environment(version: str, python: Path | None = None) -> VenvOverlay:
 def described(version: str) -> str:
     """The full version of a Python, and of its Django: `CPython 3.13.0, Django 6.1`."""
     python = environment(version).python
-    done = subprocess.run([str(python), "-c", SAYS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run([str(python), "-c", VERSIONS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.stdout.strip() or version

@@ -31,9 +31,9 @@ from bench.serve.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
 KIT_PACKAGES = ("benchapp", "benchapp_overlay", "bench")
-ASK_TIMEOUT_S, INSTALL_TIMEOUT_S = 30, 600
+QUERY_TIMEOUT_S, INSTALL_TIMEOUT_S = 30, 600
 ADVICE = "name another as python in [tool.benchapp]"
-_ASK = (
+_QUERY = (
     "import json, sys, sysconfig; print(json.dumps({'version': '%d.%d' % sys.version_info[:2],"
     " 'prefix': sys.prefix, 'base_prefix': sys.base_prefix, 'sites':"
     " [p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]}))"
@@ -117,9 +117,9 @@ def servers_module(name: str) -> Any:
 def query_interpreter(python: Path, advice: str = ADVICE) -> PythonFacts:
     """Query an interpreter; raises BenchError with a remedy if it cannot run."""
     problem = f"{python}: cannot be run"
-    said = _run([str(python), "-c", _ASK], problem, advice, ASK_TIMEOUT_S)
+    output = _run([str(python), "-c", _QUERY], problem, advice, QUERY_TIMEOUT_S)
     try:
-        return msgspec.json.decode(said.strip().rpartition("\n")[2], type=PythonFacts)
+        return msgspec.json.decode(output.strip().rpartition("\n")[2], type=PythonFacts)
     except msgspec.DecodeError:
         raise BenchError(f"{problem}: it does not say its version; {advice}") from None
 
@@ -150,30 +150,30 @@ def place(folder: Path) -> Path:
     return folder / "venv"
 
 
-def kit_venv(found: PythonFacts, python: Path, advice: str = ADVICE) -> Path:
+def kit_venv(facts: PythonFacts, python: Path, advice: str = ADVICE) -> Path:
     """The virtual environment with the servers for that version of Python: the kit's own, or one made for it.
 
     Raises BenchError, with a remedy, if the servers cannot be installed.
     """
-    venv = paths.STATE / programs.SERVERS / found.version
-    if found.version == programs.VERSION:
+    venv = paths.STATE / programs.SERVERS / facts.version
+    if facts.version == programs.VERSION:
         venv = programs.servers_venv()
     if venv == paths.VENV:
         return venv
     venv.parent.mkdir(parents=True, exist_ok=True)
     # Those of another project may be installed meanwhile.
-    with exclusive(venv.with_name(f"{found.version}.lock"), f"the servers {venv}"):
-        _install(venv, found, python, advice)
+    with exclusive(venv.with_name(f"{facts.version}.lock"), f"the servers {venv}"):
+        _install(venv, facts, python, advice)
         _link_kit(venv)
     return venv
 
 
-def _install(venv: Path, found: PythonFacts, python: Path, advice: str) -> None:
+def _install(venv: Path, facts: PythonFacts, python: Path, advice: str) -> None:
     done, wanted = venv / "installed", programs.requirements()[programs.SERVERS]
     if done.is_file() and done.read_text("utf-8") == "\n".join(wanted):
         return
-    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
-    _new(venv, python, wanted, f"the servers cannot be installed for Python {found.version}", advice)
+    print(f"installing the servers for Python {facts.version} (once)", file=sys.stderr, flush=True)
+    _new(venv, python, wanted, f"the servers cannot be installed for Python {facts.version}", advice)
     site = next(venv.glob("lib/python*/site-packages"))
     (site / "kit.pth").write_text(f"{venv / 'kit'}\n", "utf-8")
     done.write_text("\n".join(wanted), "utf-8")
@@ -241,14 +241,14 @@ def _link_kit(venv: Path) -> Path:
     return folder
 
 
-def _make(venv: Path, found: PythonFacts, python: Path, kit: Path) -> None:
+def _make(venv: Path, facts: PythonFacts, python: Path, kit: Path) -> None:
     _run([str(python), "-m", "venv", "--without-pip", str(venv)], f"{python} cannot make a virtual environment")
     site = next(venv.glob("lib/*/site-packages"))
     packages = _link_kit(venv)
     kit_sites = query_interpreter(kit / "bin" / "python").sites
     # addsitedir also reads the .pth files there, which packages installed for development have. The kit's own is such
     # a package, and its clone has folders whose names a project may have, too.
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in found.sites]
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in facts.sites]
     lines.append(_WITHOUT_CLONES)
     (site / "layers.pth").write_text("\n".join([*lines, *kit_sites, str(packages)]) + "\n", "utf-8")
     for program in (kit / "bin").iterdir():

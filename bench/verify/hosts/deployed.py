@@ -169,4 +169,4 @@ def _doors(split: Split, placed: Placed) -> list[tuple[Host, Address]]:
     server = split.inner[-1] if split.split else None
     if server is None or server.speaks != "http":
         return []
-    return [(host, split.seen_from(host, placed).wiring.listens[server.name][0]) for host in split.web]
+    return [(host, split.addressed_from(host, placed).wiring.listens[server.name][0]) for host in split.web]

@@ -63,9 +63,9 @@ def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
     return dict(counts)
 
 
-def _keeps_secret(found: Any) -> bool:
+def _keeps_secret(middleware: Any) -> bool:
     """True if a middleware looks for the cookie of CSRF tokens as Django's does."""
     own = (CsrfViewMiddleware.process_request, CsrfViewMiddleware._get_secret)
-    return (getattr(found, "process_request", None), getattr(found, "_get_secret", None)) == own and (
+    return (getattr(middleware, "process_request", None), getattr(middleware, "_get_secret", None)) == own and (
         not settings.CSRF_USE_SESSIONS
     )

@@ -9,7 +9,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 from django.utils.http import http_date
 
-from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
+from benchapp.caching.cacheability import has_only_common_headers, may_serve, may_store, may_store_for
 from benchapp.caching.hosts import is_own_host, is_own_scheme
 
 PROXIES: dict[str, object] = {
@@ -147,8 +147,8 @@ def test_requests_that_a_cached_page_answers_and_whose_page_is_stored(
 ):
     settings.CACHING_PORT = "8123"
     request = RequestFactory().get("/", headers=request_)
-    assert (may_answer(request), may_store_for(request)) == (answered, stored)
-    assert not may_answer(RequestFactory().get("/?a=1"))
+    assert (may_serve(request), may_store_for(request)) == (answered, stored)
+    assert not may_serve(RequestFactory().get("/?a=1"))
 
 
 def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is_stored(settings):
@@ -217,5 +217,5 @@ def test_over_another_scheme_than_the_site_s_no_page_is_given(settings):
     ):
         settings.CACHING_SCHEME, settings.SECURE_SSL_REDIRECT = scheme, redirect
         request = RequestFactory().get("/", secure=secure)
-        assert may_answer(request) is given
+        assert may_serve(request) is given
         assert is_own_scheme(request) is (given and bool(scheme or redirect))

@@ -38,7 +38,7 @@ def letting_in(factory: Factory) -> Factory:
     """The middleware, which still does its work for a probe, and refuses none."""
 
     @wraps(factory, updated=())
-    def made(get_response: Callable[..., Any]) -> Any:
+    def letting_in_factory(get_response: Callable[..., Any]) -> Any:
         middleware = factory(get_response)
         if middleware is None:
             return None
@@ -55,8 +55,8 @@ def letting_in(factory: Factory) -> Factory:
 
     for mode in ("sync_capable", "async_capable"):
         if hasattr(factory, mode):
-            setattr(made, mode, getattr(factory, mode))
-    return made
+            setattr(letting_in_factory, mode, getattr(factory, mode))
+    return letting_in_factory
 
 
 def _synchronous(middleware: Factory, get_response: Callable[..., Any]) -> Any:

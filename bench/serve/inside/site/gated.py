@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from bench.serve.inside.pages import cached_part, page, probe_page
 from bench.serve.inside.site import render_gate
-from bench.serve.inside.site.rows import large_page, made_by_probe, title_of
+from bench.serve.inside.site.rows import large_page, probe_author, title_of
 
 
 @page
@@ -57,7 +57,7 @@ def halting(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 @require_POST
 def gate(request: HttpRequest, pk: int, what: str) -> JsonResponse:
     """Close an author's gate, open it, or only look; the response has the number of waiting requests."""
-    made_by_probe(pk)
+    probe_author(pk)
     if what == "close":
         render_gate.close(pk)
     waiting = render_gate.waiting(pk)

@@ -83,7 +83,7 @@ def written(pk: int, what: str) -> dict[str, Any]:
     """Do one of WRITES to a probe's author; returns the texts that pages show now, and the texts that they `never`
     show.
     """
-    author = made_by_probe(pk)
+    author = probe_author(pk)
     never = list(WRITES[what](author) or ())
     state = _state_of(author) | {"never": never}
     if what == "count":
@@ -91,14 +91,14 @@ def written(pk: int, what: str) -> dict[str, Any]:
     return state
 
 
-def made_by_probe(pk: int) -> Author:
+def probe_author(pk: int) -> Author:
     """The author of that number, if made by `create`; Http404 for all others."""
     return get_object_or_404(Author, pk=pk, name__regex=f"^{NAME.pattern}$")
 
 
 def title_of(pk: int) -> str:
     """The title of the one post of an author made by `create`."""
-    return get_object_or_404(Post, author=made_by_probe(pk)).title
+    return get_object_or_404(Post, author=probe_author(pk)).title
 
 
 def pages_of(pk: int) -> StalePages:

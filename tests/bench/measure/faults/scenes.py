@@ -27,7 +27,7 @@ class Chain:
         self.log.append(f"reload {only}".strip())
         return self.done
 
-    def ask_application(self):
+    def reload_application(self):
         self.log.append("ask")
         return self.reloads
 
@@ -85,7 +85,7 @@ def scene(**running) -> FaultContext:
         "layout": SimpleNamespace(tls="", run_dir=""),
         "env": {"DATABASE_URL": "sqlite://"},
         "services": SimpleNamespace(wait_serving=log.append),
-        "answers": lambda: True,
+        "is_healthy": lambda: True,
         **running,
     }
     supervisor = SimpleNamespace(deaths=[], step=lambda: None)

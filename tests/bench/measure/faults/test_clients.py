@@ -150,7 +150,7 @@ def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypat
 def test_copies_of_a_header_are_refused_and_leave_the_servers_as_they_were(monkeypatch, word, grown_mb, wrong):
     sizes = itertools.count(100, grown_mb)
     monkeypatch.setattr(clients, "_known_memory_mb", lambda scene: next(sizes))
-    monkeypatch.setattr(clients, "ASKED", f"/{word}")
+    monkeypatch.setattr(clients, "OTHERS_PAGE", f"/{word}")
     monkeypatch.setattr(clients, "FLOOD_S", 1.0)
     with slow_server() as target:
         made = scene(url=target.origin, chain=SimpleNamespace(servers=[]))

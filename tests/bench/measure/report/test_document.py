@@ -19,7 +19,7 @@ from bench.measure.records import schema
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.records.records import FORMAT, Dropped
 from bench.measure.records.trials import Condition, Costs, Errors, Evidence, TrialFigures
-from bench.measure.report import answer, facts, page, write
+from bench.measure.report import facts, page, recommendation, write
 from bench.measure.report.document import CaseRow, Document, Ranking
 from bench.measure.stats import histogram
 from bench.verify.hosts.host_costs import HostCosts
@@ -178,7 +178,7 @@ def test_a_commit_is_not_rendered_as_its_files_are_not_those_of_now(tmp_path):
     board = raced(tmp_path, {("uwsgi", "none"): EVEN, ("gunicorn", "none"): [50.0] * 5})
     assert "render" in board.answer[-1]
     cases = tuple(replace(case, stack=f"{case.stack}@ref=main") for case in board.cases)
-    assert "Next" not in " ".join(answer.with_recommendation(replace(board, cases=cases, answer=())).answer)
+    assert "Next" not in " ".join(recommendation.recommended(replace(board, cases=cases, answer=())).answer)
 
 
 def test_the_best_with_a_single_round_is_open_against_nobody(tmp_path):

@@ -64,13 +64,13 @@ def fake_case(stack: str, layer: str) -> Case:
         name=stack, python=stack.partition("@python=")[2], ref="", servers=(server,), folders=(), values={}
     )
     of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", files=lambda server: {})
-    return bare(of_stack, of_layer, database=Database("sqlite", made=True))
+    return bare(of_stack, of_layer, database=Database("sqlite", is_created=True))
 
 
 def fake_running(case: Case, **more: object) -> SimpleNamespace:
     """A deployment whose server is this process."""
     usual = {"pids": {"server": os.getpid()}, "servers": ("server",), "memory_idle_bytes": {"server": 4096}, "env": {}}
-    usual |= {"ready_s": 0.5, "oom_kills": lambda: None, "answers": lambda: True}
+    usual |= {"ready_s": 0.5, "oom_kills": lambda: None, "is_healthy": lambda: True}
     return SimpleNamespace(case=case, **usual | more)
 
 

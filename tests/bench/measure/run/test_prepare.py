@@ -20,7 +20,7 @@ def test_nothing_that_can_run_here_is_an_error(go, sites):
         go("--stack", "one")
 
 
-SQLITE = Database("sqlite", made=True)
+SQLITE = Database("sqlite", is_created=True)
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def test_a_speed_is_told_from_a_rate():
 
 def test_what_has_no_times_cannot_be_replayed():
     with pytest.raises(BenchError) as error:
-        plan.make_plan(Request(kit(), Database("sqlite", made=True), workloads=("home",), rates=(1.0,)))
+        plan.make_plan(Request(kit(), Database("sqlite", is_created=True), workloads=("home",), rates=(1.0,)))
     why = "workload home has no times to replay; name one of a HAR file or a log"
     assert str(error.value) == f"--rate x1: {why}"
     with pytest.raises(BenchError, match="--rate x2 replays one workload: use only this rate, with one --workload"):
-        plan.make_plan(Request(kit(), Database("sqlite", made=True), workloads=("home", "session"), rates=(2.0,)))
+        plan.make_plan(Request(kit(), Database("sqlite", is_created=True), workloads=("home", "session"), rates=(2.0,)))

@@ -177,7 +177,7 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
     project = theirs({"default": "/theirs.sqlite3"}, said=Description(generated=True), default=SQLITE)
     chosen = database.parse(project, None)
     note = "database: a private one of the kit, filled by the commands of setup"
-    assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
+    assert (chosen.is_created, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     assert database.is_ours(project, chosen)
     assert not database.is_ours(project, database.parse(project, "postgresql://live/shop"))
     # One in memory would be another in each process, and an empty file has no rows to copy.
@@ -185,7 +185,7 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
     empty = {"default": str(tmp_path / "db.sqlite3")}
     for project in (theirs({}, ("default",), default=SQLITE), theirs(empty, default=SQLITE)):
         chosen = database.parse(project, None)
-        assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
+        assert (chosen.is_created, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     project = theirs({}, said=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
     chosen = database.parse(project, None)
     assert not database.is_ours(project, chosen)
@@ -204,7 +204,7 @@ def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(the
     with Running.beside(running):
         pass
     assert asked[0].database == Database(AS_IS)
-    private = Database("postgresql", service="postgresql", made=True).again("postgresql://its/url")
+    private = Database("postgresql", service="postgresql", is_created=True).again("postgresql://its/url")
     assert private == Database("postgresql", "postgresql://its/url"), "its service is not started again"
 
 
@@ -240,7 +240,7 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
     # Its own copy has one lock, whoever names it.
     (tmp_path / "var" / "data").mkdir()
     for made in (True, False):
-        chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", made=made)
+        chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", is_created=made)
         with database.in_use(open_project(), chosen, is_exclusive=True):
             assert [path.name for path in (tmp_path / "var" / "data").iterdir()] == ["db.sqlite3.lock"]
 

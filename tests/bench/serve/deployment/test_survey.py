@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import paths, programs
 from bench.serve.catalog import catalog, compatibility
-from bench.serve.deployment.survey import _ask_versions, versions
+from bench.serve.deployment.survey import _read_versions, versions
 from tests.cases import for_files, resolved
 
 
@@ -32,7 +32,7 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
     one, other = (catalog.read().services[name] for name in ("memcached", "redis"))
     monkeypatch.setattr(compatibility, "version_command", lambda item: (item.name,))
     with ThreadPoolExecutor(2) as threads:
-        _ask_versions(threads, [one, other, one])
+        _read_versions(threads, [one, other, one])
     assert asked == {("memcached",): 1, ("redis",): 1}
 
 

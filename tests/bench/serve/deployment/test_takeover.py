@@ -32,7 +32,7 @@ def servers(stack: str):
 
 
 def test_connections_wait_in_the_held_socket_for_the_next_process():
-    held = takeover.held_socket(Address(host="127.0.0.1", port=0), 16, ME)
+    held = takeover.listening_socket(Address(host="127.0.0.1", port=0), 16, ME)
     port = held.getsockname()[1]
     with held, socket.create_connection(("127.0.0.1", port)) as early:
         for client in (early, None):
@@ -45,12 +45,12 @@ def test_connections_wait_in_the_held_socket_for_the_next_process():
 
 
 def test_an_address_in_use_is_one_line():
-    with takeover.held_socket(Address(host="127.0.0.1", port=0), 16, ME) as held:
+    with takeover.listening_socket(Address(host="127.0.0.1", port=0), 16, ME) as held:
         taken = Address(host="127.0.0.1", port=held.getsockname()[1])
         with pytest.raises(
             DeploymentError, match=rf"^cannot listen on 127\.0\.0\.1:{taken.port}: Address already in use$"
         ):
-            takeover.held_socket(taken, 16, ME)
+            takeover.listening_socket(taken, 16, ME)
 
 
 def test_the_link_leads_to_the_newer_of_two_socket_files(tmp_path):

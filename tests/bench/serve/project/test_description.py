@@ -174,8 +174,8 @@ def test_what_manage_py_sets_beside_the_settings_is_taken_over(folder):
     (folder / "manage.py").write_text(added + chosen)
     write(folder, 'env_file = ".env"')
     project = description.read(folder)
-    assert project.found == {"DJANGO_CONFIGURATION": "live", "PYTHONPATH": "src"}
-    assert project.env == {"SHOP": "live", **project.found}
+    assert project.from_manage == {"DJANGO_CONFIGURATION": "live", "PYTHONPATH": "src"}
+    assert project.env == {"SHOP": "live", **project.from_manage}
 
 
 def test_variables_that_manage_py_reads_from_a_file_are_no_release_s(folder):
@@ -186,7 +186,7 @@ def test_variables_that_manage_py_reads_from_a_file_are_no_release_s(folder):
     (folder / "manage.py").write_text(load + begun)
     write(folder)
     project = description.read(folder)
-    assert (project.env, project.found) == ({"SHOP_KEY": "secret"}, {})
+    assert (project.env, project.from_manage) == ({"SHOP_KEY": "secret"}, {})
 
 
 def test_this_repository_describes_its_own_project():

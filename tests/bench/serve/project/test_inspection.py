@@ -349,7 +349,7 @@ def test_settings_are_read_with_the_defaults_of_wsgi(new_project, said, debug):
     assert project.env.items() >= {"SHOP_TOKEN": "of-the-code"}.items()
     assert not {"NOT", "SERVER"} & project.env.keys()
     # A release has them, too, except a secret.
-    assert project.found == ({} if debug else {"STAGE": "production"})
+    assert project.from_manage == ({} if debug else {"STAGE": "production"})
 
 
 def test_defaults_of_wsgi_are_rendered_in_the_order_of_the_file_and_without_passwords(new_project):
@@ -360,7 +360,7 @@ def test_defaults_of_wsgi_are_rendered_in_the_order_of_the_file_and_without_pass
         for name in names:
             file.write(f'os.environ.setdefault("{name}", "{name.lower()}")\n')
     project = description.read(folder)
-    assert list(project.found) == names
+    assert list(project.from_manage) == names
     assert project.env["SHOP_DATABASE"] == "postgres://shop:word@db/shop"
 
 

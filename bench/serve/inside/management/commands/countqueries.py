@@ -42,7 +42,7 @@ class Command(renderpages.Command):
             "MIDDLEWARE": [name for name in settings.MIDDLEWARE if "debug_toolbar" not in name],
         }
 
-    def found(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
+    def results(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
         client = renderpages.visitor()
         # Queries that a process runs once, on its first page, do not count.
         client.get(paths[0])

@@ -60,7 +60,7 @@ class Command(BaseCommand):
             if not path.startswith("/"):
                 raise CommandError(f"{path!r} is not a path: begin it with a slash")
         with override_settings(ALLOWED_HOSTS=[HOST], SECURE_SSL_REDIRECT=False, **self.settings()):
-            self.stdout.write(json.dumps(self.found(paths, often, timeout)))
+            self.stdout.write(json.dumps(self.results(paths, often, timeout)))
         if timeout:
             leave_threads()
 
@@ -72,7 +72,7 @@ class Command(BaseCommand):
             "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
         }
 
-    def found(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
+    def results(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
         """The output by path; each path is rendered once before the first path is rendered again."""
         begun = time.monotonic()
         # Middleware is made once: that of static files looks at each file.

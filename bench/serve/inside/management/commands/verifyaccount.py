@@ -26,7 +26,7 @@ SHOWN = "first_name"
 # By which some projects know an account; no mail gets there (RFC 6761).
 EMAIL, MAIL = "email", "@verify.invalid"
 # Exactly the names that `create` makes: a person may have a name like verify-something.
-MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}({re.escape(MAIL)})?")
+CREATED_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}({re.escape(MAIL)})?")
 # What a superuser has.
 RIGHTS = {"is_staff": True, "is_superuser": True}
 
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         """Remove these accounts with all traces; another process may have removed some already."""
         for username in usernames:
             # A typing error must not remove a person.
-            if not MADE_HERE.fullmatch(username):
+            if not CREATED_HERE.fullmatch(username):
                 raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
         for found in _accounts():
             if found.get_username() in usernames:
@@ -132,7 +132,7 @@ def _accounts() -> Iterable[Any]:
     """The accounts that this command has made."""
     model = user_model()
     found = model.objects.filter(**{f"{model.USERNAME_FIELD}__startswith": PREFIX})
-    return [user for user in found if MADE_HERE.fullmatch(user.get_username())]
+    return [user for user in found if CREATED_HERE.fullmatch(user.get_username())]
 
 
 def _delete_sessions(user: Any) -> None:

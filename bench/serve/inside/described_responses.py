@@ -33,28 +33,28 @@ COOKIE = "probe"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @view_cached
-def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
+def described(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The response that the address describes."""
     try:
-        said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
+        description = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
         # It reads the visitor's token, which makes a page private by itself.
-        view = csrf_protect(_described) if "token" in said.get("does", []) else _described
-        return view(request, said)
+        view = csrf_protect(_described) if "token" in description.get("does", []) else _described
+        return view(request, description)
     except (ValueError, KeyError, AttributeError):
         return HttpResponseBadRequest("the address describes no response")
 
 
-def _described(request: HttpRequest, said: dict[str, Any]) -> HttpResponse:
-    response = rendered(request, shows=said.get("shows", []))
-    for act in said.get("does", []):
+def _described(request: HttpRequest, description: dict[str, Any]) -> HttpResponse:
+    response = rendered(request, shows=description.get("shows", []))
+    for act in description.get("does", []):
         response = ACTS[act](request, response)
-    response.status_code = said.get("status", response.status_code)
-    for header, value in said.get("headers", []):
+    response.status_code = description.get("status", response.status_code)
+    for header, value in description.get("headers", []):
         response.headers[header] = value
-    if not said.get("bare"):
+    if not description.get("bare"):
         patch_vary_headers(response, ["Cookie"])
-    if "lines" in said:
-        return WithLines(response, said["lines"])
+    if "lines" in description:
+        return WithLines(response, description["lines"])
     return response
 
 

@@ -30,7 +30,7 @@ MAX_WORDS = 20
 NEXT = "Next: "
 
 
-def with_recommendation(board: Ranking, project: str = "", more: str = "") -> Ranking:
+def recommended(board: Ranking, project: str = "", more: str = "") -> Ranking:
     """The board with its sentences: recommendation, cost, safety, and the next command.
 
     `project` has the options that name the project, `more` is the command that makes more rounds.
