@@ -67,7 +67,10 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
     if first.startswith("-"):
         return f"{first}: name the command first: {', '.join(commands)}"
     meant = COMMANDS_ELSEWHERE.get(first.lower())
-    return f"no command called {first!r}; " + (f"did you mean {meant}?" if meant else hint(first, commands))
+    next_step = hint(first, commands)
+    if meant:
+        next_step = f"did you mean {meant}?"
+    return f"no command called {first!r}; {next_step}"
 
 
 def unknown_argument(

@@ -560,7 +560,9 @@ def one_stack(args: argparse.Namespace) -> str:
     Raises BenchError unless exactly one is given.
     """
     if len(args.stack) != 1:
-        raise BenchError("name one STACK" + (", or serve them one after another" if args.stack else ""))
+        if not args.stack:
+            raise BenchError("name one STACK")
+        raise BenchError("name one STACK, or serve them one after another")
     return variants(args.stack, "python", one_python(args))[0]
 
 

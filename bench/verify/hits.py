@@ -71,7 +71,9 @@ def with_headers(**headers: str) -> str:
 def require_probes(context: Context) -> None:
     """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
     if context.first(INSIDE).status != 200:
-        raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
+        if context.running is None:
+            raise NotTried(NEEDS_PROBES)
+        raise BadAnswer("no probe views")
 
 
 def require_tokens(context: Context) -> None:
@@ -210,7 +212,9 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     if _UNSHARED.search(control):
         # With CACHING_X_CACHE the page names the cookie or header read by the view.
         reason = answer.header("X-Cache")
-        return f"its Cache-Control is {control}" + (f", its X-Cache {reason}" if reason else "")
+        if reason:
+            return f"its Cache-Control is {control}, its X-Cache {reason}"
+        return f"its Cache-Control is {control}"
     if _lifetime_s(answer) < time_to_live_s:
         name = "Cache-Control" if "max-age" in control.lower() else "Expires"
         return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
@@ -270,7 +274,9 @@ def _own_headers(context: Context, answer: Answer) -> list[str]:
         others = [name for name, value in answer.headers if everywhere.get(name.lower()) != value]
         own |= {name for name in others if name.lower() not in SET_FURTHER_OUT}
     found = sorted(name for name in own if name.lower() not in OF_ANSWERS)
-    return found + (["Vary: Accept-Encoding"] if "accept-encoding" in answer.names("Vary") else [])
+    if "accept-encoding" in answer.names("Vary"):
+        return [*found, "Vary: Accept-Encoding"]
+    return found
 
 
 def require_stored_pages(context: Context) -> None:

@@ -305,4 +305,6 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
 def _joined(texts: list[str]) -> str:
     shown = [text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 3] + "..." for text in texts]
     more = len(texts) - MAX_MISMATCHES
-    return "; ".join(shown[:MAX_MISMATCHES]) + (f"; and {more} more" if more > 0 else "")
+    if more > 0:
+        shown = [*shown[:MAX_MISMATCHES], f"and {more} more"]
+    return "; ".join(shown)

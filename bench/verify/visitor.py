@@ -67,7 +67,10 @@ class Visitor:
     def follow(self, answer: Answer) -> Answer:
         """The response to a redirect's Location, requested from this same target."""
         parts = urlsplit(answer.header("Location") or "/")
-        return self.get(parts.path + (f"?{parts.query}" if parts.query else ""))
+        path = parts.path
+        if parts.query:
+            path = f"{path}?{parts.query}"
+        return self.get(path)
 
     def token(self, path: str) -> str | None:
         """The CSRF token of the first form with one, or None; the cookie is stored."""

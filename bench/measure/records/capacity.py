@@ -148,7 +148,10 @@ def capacity(rounds: Sequence[Staircase]) -> Capacity | None:
     if not any(climb.low for climb in ended):
         return None
     lows, highs = [climb.achieved for climb in ended], [climb.high for climb in ended if climb.high is not None]
-    return Capacity(statistics.median(lows), min(lows), max(highs) if len(highs) == len(ended) else None, len(ended))
+    high = None
+    if len(highs) == len(ended):
+        high = max(highs)
+    return Capacity(statistics.median(lows), min(lows), high, len(ended))
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,8 @@ class LocalTestBed(TrialBed):
         """Move the processes to their cores: services to theirs, the others to the stack's."""
         services = catalog.read().services
         for name, pid in running.pids.items():
-            cpu_affinity.move(self.pinned, cpu_affinity.SERVICES if name in services else cpu_affinity.STACK, [pid])
+            group = cpu_affinity.SERVICES if name in services else cpu_affinity.STACK
+            cpu_affinity.move(self.pinned, group, [pid])
 
     @contextmanager
     def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:

@@ -452,7 +452,9 @@ def _unescaped(text: str) -> str:
 def host_of(url: SplitResult) -> str:
     """The host of an address, with an unusual port."""
     usual = {"http": 80, "https": 443}.get(url.scheme)
-    return (url.hostname or "") + (f":{url.port}" if url.port not in (None, usual) else "")
+    if url.port in (None, usual):
+        return url.hostname or ""
+    return f"{url.hostname or ''}:{url.port}"
 
 
 def path_of(url: SplitResult) -> str:

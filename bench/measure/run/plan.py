@@ -106,7 +106,9 @@ class Deployment:
     def name(self) -> str:
         """The name of its directories."""
         size = self.case.size
-        return f"{self.stack}~{self.layer}" + (f"~{size.name}" if size.is_limited else "")
+        if size.is_limited:
+            return f"{self.stack}~{self.layer}~{size.name}"
+        return f"{self.stack}~{self.layer}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,10 @@ class Measurement:
     @property
     def key(self) -> str:
         """The name of the trial and of its directory."""
-        return f"{self.case.case_id}~{f'rate{self.rate}' if self.rate else self.level}~r{self.round}"
+        load = f"{self.level}"
+        if self.rate:
+            load = f"rate{self.rate}"
+        return f"{self.case.case_id}~{load}~r{self.round}"
 
 
 # The case of a stack and a layer without limits, or why it cannot run here.

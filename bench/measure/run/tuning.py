@@ -67,14 +67,19 @@ class Settings:
     @property
     def words(self) -> str:
         """`2 processes with 4 threads each (gthread)`."""
-        threads = plural(self.threads, "thread") + (" each" if self.processes > 1 else "")
-        named = f" ({self.worker_class})" if self.classes else ""
-        return f"{plural(self.processes, 'process', 'processes')} with {threads}{named}"
+        words = f"{plural(self.processes, 'process', 'processes')} with {plural(self.threads, 'thread')}"
+        if self.processes > 1:
+            words += " each"
+        if self.classes:
+            words += f" ({self.worker_class})"
+        return words
 
     def record(self) -> dict[str, Any]:
         """For JSON, with the worker class if there are several."""
-        named = {"worker_class": self.worker_class} if self.classes else {}
-        return {PROCESSES: self.processes, THREADS: self.threads, **named}
+        known: dict[str, Any] = {PROCESSES: self.processes, THREADS: self.threads}
+        if self.classes:
+            known["worker_class"] = self.worker_class
+        return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +262,9 @@ class SettingsSearch:
 
     def _try(self, settings: Settings, number: int, climb: StaircaseMaker) -> Schedule[None]:
         """Make a staircase with these settings in a round; a first round begins near the highest rate so far."""
-        near = round(self._highest(self.candidates)) if number == 1 else 0
+        near = 0
+        if number == 1:
+            near = round(self._highest(self.candidates))
         before = self.candidates[settings].rounds if settings in self.candidates else {}
         made = yield from climb(settings, number, before, near)
         self.candidates[settings] = Candidate(settings, {**before, number: made})

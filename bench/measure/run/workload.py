@@ -156,7 +156,9 @@ def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:
         # The first page has the list's own address.
         return place
     form = pages[0][0]
-    return f"{place}{form}{number}" + ("/" if form == "page/" else "")
+    if form == "page/":
+        return f"{place}{form}{number}/"
+    return f"{place}{form}{number}"
 
 
 def _links(place: str, text: str) -> list[str]:

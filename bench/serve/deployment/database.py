@@ -185,7 +185,9 @@ def notes(project: UnderTest, chosen: Database) -> list[str]:
     if not project.recorded:
         return []
     others = as_they_are(project)
-    return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]
+    if not others:
+        return [chosen.note]
+    return [chosen.note, f"databases {', '.join(others)}: the project's own, as they are"]
 
 
 @contextmanager

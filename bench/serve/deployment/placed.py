@@ -73,4 +73,6 @@ class Placed:
 def _inner_address(server: Server, places: HostPaths, index: int, ports: Callable[[], int]) -> Address:
     if server.listen == "tcp":
         return Address(host="127.0.0.1", port=ports())
-    return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
+    if server.instances:
+        return Address(path=f"{places.run}/{server.name}-{index + 1}.sock")
+    return Address(path=f"{places.run}/{server.name}.sock")

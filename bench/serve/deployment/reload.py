@@ -110,7 +110,10 @@ def find(*, port: int | None = None, pid: int | None = None) -> Served:
         raise BenchError(f"nothing of this checkout is served by `{PROGRAM} up`; start one first")
     there = "; ".join(served.title for served in running)
     if not wanted:
-        raise BenchError(f"no `up` has {f'port {port}' if pid is None else f'pid {pid}'}; there are: {there}")
+        name = f"port {port}"
+        if pid is not None:
+            name = f"pid {pid}"
+        raise BenchError(f"no `up` has {name}; there are: {there}")
     raise BenchError(f"name one of them with --port or --pid: {there}")
 
 

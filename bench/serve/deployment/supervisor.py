@@ -89,10 +89,15 @@ class Supervisor:
             return
         death.again_s = time.monotonic()
         times = sum(other.name == death.name for other in self.deaths)
-        self._print_line(f"{death.name} was started again{f', for the {_nth(times)} time' if times > 1 else ''}")
+        words = f"{death.name} was started again"
+        if times > 1:
+            words += f", for the {_nth(times)} time"
+        self._print_line(words)
 
 
 def _nth(number: int) -> str:
     """2nd, 3rd, 4th."""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number}{endings.get(number % 10, 'th')}"

@@ -78,7 +78,9 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
         if version := compatibility.installed_version(item):
             found[name] = version
     # A part of the very Python that runs the site.
-    return found | ({SQLITE: sqlite3.sqlite_version} if database_label == SQLITE else {})
+    if database_label == SQLITE:
+        found[SQLITE] = sqlite3.sqlite_version
+    return found
 
 
 def _read_versions(threads: Executor, items: Iterable[Server | Service]) -> None:

@@ -15,13 +15,17 @@ def in_a_line(error):
         hidden = f": {in_a_line(error.__cause__)}"
     # A message may name what is missing in its next lines.
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    return (text if len(text) <= LONGEST else f"{text[:LONGEST]}...") + hidden
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}..."
+    return text + hidden
 
 
 def in_words(error):
     """The same with the line of the project that raised the error."""
     at = where(error)
-    return in_a_line(error) + (f" ({at})" if at else "")
+    if not at:
+        return in_a_line(error)
+    return f"{in_a_line(error)} ({at})"
 
 
 def where(error):
