@@ -231,6 +231,14 @@ echo "Database default is that of it." && exit $STATUS
 """
 
 
+@pytest.fixture(scope="module")
+def restore(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command that restores a backup on a host."""
+    folder = tmp_path_factory.mktemp("host") / "files"
+    one_host.write(for_files("gunicorn", "page-cache", "production"), folder)
+    return folder / "benchapp-restore"
+
+
 @pytest.mark.parametrize(
     ("words", "status", "invalidated", "left"),
     [
@@ -242,15 +250,16 @@ echo "Database default is that of it." && exit $STATUS
         (["a", "b"], 0, None, 2),
     ],
 )
-def test_a_restore_has_the_projects_environment_and_invalidates_pages(tmp_path, words, status, invalidated, left):
-    one_host.write(for_files("gunicorn", "page-cache", "production"), tmp_path / "out")
+def test_a_restore_has_the_projects_environment_and_invalidates_pages(
+    restore, tmp_path, words, status, invalidated, left
+):
     (tmp_path / "my file.dump").touch()
     manage = f"#!/bin/sh\necho $* > {tmp_path}/managed\nexit {invalidated or 0}\n"
     for name, text in (("systemd-run", SYSTEMD_RUN), ("benchapp-manage", manage)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FOLDER": str(tmp_path), "STATUS": str(status)}
-    argv = [tmp_path / "out" / "benchapp-restore", *(word.format(at=tmp_path) for word in words)]
+    argv = [restore, *(word.format(at=tmp_path) for word in words)]
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == left
     assert (tmp_path / "managed").exists() == (invalidated is not None)
