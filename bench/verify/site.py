@@ -367,7 +367,9 @@ def _require_pages(site: Site) -> None:
     page = site.pages[home]
     if page.status == 200:
         return
-    found = f"it redirects to {page.location}" if page.location else f"status {page.status}, not 200"
+    found = f"status {page.status}, not 200"
+    if page.location:
+        found = f"it redirects to {page.location}"
     remedy = way_in(page.status, page.location)
     # A missing page or an error may only lack rows.
     if not page.location and (page.status == 404 or page.status >= 500):

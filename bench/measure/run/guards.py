@@ -166,7 +166,9 @@ def _took(others: float) -> str:
 def _lost(observed: Observed, bound: float) -> str | None:
     dropped = observed.figures.requests_dropped
     if dropped is None:
-        return _not("a closed loop has no schedule" if observed.rate is None else "the load tool does not say")
+        if observed.rate is None:
+            return _not("a closed loop has no schedule")
+        return _not("the load tool does not say")
     due = round((observed.rate or 0) * observed.figures.duration_s) or 1
     if dropped <= bound * due:
         return None

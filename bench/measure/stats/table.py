@@ -291,7 +291,9 @@ def _chance(cases: int, look: int | None) -> float:
 
     Look k of a race spends 0.05 / (k (k + 1)): all looks together at most 5 %, whatever their number.
     """
-    spent = (1 - CONFIDENCE) / (look * (look + 1) if look else 1)
+    spent = 1 - CONFIDENCE
+    if look:
+        spent /= look * (look + 1)
     return spent / 2 / max(1, cases - 1)
 
 

@@ -105,7 +105,8 @@ class Group:
 
     def oom_kills(self) -> int | None:
         """The number of processes killed by the kernel at the memory limit; None if the kernel does not say."""
-        words = _words(self.folders[0] / ("memory.events" if self.version == 2 else "memory.oom_control"))
+        file = "memory.events" if self.version == 2 else "memory.oom_control"
+        words = _words(self.folders[0] / file)
         if "oom_kill" not in words:
             return None
         return int(words[words.index("oom_kill") + 1])

@@ -88,13 +88,15 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     if BENCH_USER is no user of this machine.
     """
     setpriv = shutil.which("setpriv")
-    guard = (setpriv, *GUARD) if setpriv else ()
+    prefix: tuple[str, ...] = ()
+    if setpriv:
+        prefix = (setpriv, *GUARD, "--")
     if os.geteuid() != 0:
         me = pwd.getpwuid(os.geteuid())
-        return Identity(me.pw_name, me.pw_uid, me.pw_gid, (*guard, "--") if guard else ())
+        return Identity(me.pw_name, me.pw_uid, me.pw_gid, prefix)
     account = _ordinary_user()
     if account.pw_uid == 0:
-        return Identity("root", 0, 0, (*guard, "--") if guard else (), "servers run as root, as BENCH_USER says")
+        return Identity("root", 0, 0, prefix, "servers run as root, as BENCH_USER says")
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
@@ -102,7 +104,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
         return usual
     # Environments and databases are there: it is looked at, and may have to be shown.
     paths.STATE.mkdir(parents=True, exist_ok=True)
-    drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
+    drop = (setpriv, *GUARD, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
     closed = _closed_to((*drop, "--"), folder, reads)
     if closed is None:
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))

@@ -99,12 +99,18 @@ class Split:
     @property
     def shares(self) -> list[HostRole]:
         """The role of each host with servers or services, in the order of setup."""
-        wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
+        wanted = [self.database, *self.web, self.front]
+        if self.case.services:
+            wanted.insert(1, self.cache)
         found = []
         for host in dict.fromkeys(host for host in wanted if host):
-            inner, outer = self.inner if host in self.web else (), self.outer if host == self.front else ()
+            servers: list[Server] = []
+            if host in self.web:
+                servers += self.inner
+            if host == self.front:
+                servers += self.outer
             services = self.case.services if host == self.cache else ()
-            found.append(HostRole(host, (*inner, *outer), services, host == self.web[0]))
+            found.append(HostRole(host, tuple(servers), services, host == self.web[0]))
         return found
 
     @property

@@ -154,7 +154,10 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
         to_login = login(page.location) and not project.description.login
         hidden = to_login or LEAVES.match(page.location or "") or is_refused(project.facts, page)
         if vain or (hidden and path != UNKNOWN_PATH):
-            notes.append(f"GET {path} {page.words}" + ("" if vain else f"; {way_in(page.status, page.location)}"))
+            note = f"GET {path} {page.words}"
+            if not vain:
+                note += f"; {way_in(page.status, page.location)}"
+            notes.append(note)
     return tuple(notes)
 
 

@@ -268,7 +268,7 @@ class UnderTest:
         if not self.overlaid:
             return {**self.project.env, **env}
         files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
-        return {
+        served = {
             **self.project.env,
             **renamed(env),
             "DJANGO_SETTINGS_MODULE": PROBED,
@@ -277,9 +277,10 @@ class UnderTest:
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
             "BENCHAPP_FILES": str(self.var / FILES),
             "BENCHAPP_REMOTE_STORAGES": json.dumps(self.facts.remote_storages),
-            **({"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}),
-            **page_environment(self),
         }
+        if self.facts.media_root:
+            served["BENCHAPP_MEDIA_ROOT"] = str(self.media_root)
+        return served | page_environment(self)
 
     @property
     def copied(self) -> dict[str, str]:
@@ -332,8 +333,8 @@ def _names(project: UnderTest) -> dict[str, Any]:
         if "asgi" in applications:
             applications = {**applications, "asgi": ASGI}
         media_url, cookies = project.facts.media_url or "", (project.facts.session_cookie, project.facts.csrf_cookie)
-    for setting, why in (project.facts.unfit if project.overlaid else {}).items():
-        raise BenchError(f"{project.folder}: {setting} {why}; {UNFIT}")
+        for setting, why in project.facts.unfit.items():
+            raise BenchError(f"{project.folder}: {setting} {why}; {UNFIT}")
     return {
         **_parts("wsgi", applications.get("wsgi", "")),
         **_place(project.project, applications.get("wsgi", "")),
@@ -353,8 +354,11 @@ def _names(project: UnderTest) -> dict[str, Any]:
 
 def _login_re(project: UnderTest) -> str:
     """A regular expression of paths of forms to log in: the usual ones at any place, and those of the project."""
-    said = project.description.login
-    named = [said.url if said else "", project.facts.login if project.overlaid else ""]
+    named = []
+    if project.description.login:
+        named.append(project.description.login.url)
+    if project.overlaid:
+        named.append(project.facts.login)
     paths = [url.partition("?")[0][1:] for url in named if url.startswith("/")]
     own = [re.escape(path) for path in dict.fromkeys(paths) if not re.fullmatch(USUAL_LOGIN, path)]
     return "|".join([USUAL_LOGIN, *own])
@@ -433,7 +437,9 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     """
     said = project.description
     files = filter(None, (project.names["static_url"], project.names["media_url"]))
-    paths = [*files, *project.names["health_paths"], *([said.login.url] if said.login else [])]
+    paths = [*files, *project.names["health_paths"]]
+    if said.login:
+        paths.append(said.login.url)
     # The home page has no other beginning.
     ends = (
         re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
@@ -442,7 +448,9 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     if not said.public or not project.overlaid:
         return found
     public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in said.public]
-    return f"{found}|(?!{'|'.join([*public, *([PROBES] if probed else [])])})"
+    if probed:
+        public.append(PROBES)
+    return f"{found}|(?!{'|'.join(public)})"
 
 
 def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:

@@ -133,9 +133,12 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
     with ExitStack() as cleanup:
         site = discover_site(split.web[0], case.project)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
-        target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
-        # The web server accepts them from its trusted hosts, the application from the web server.
-        headers = tuple(FORWARDED.items()) if https else ()
+        target = Target("http", case.settings["server_name"], 80)
+        headers: tuple[tuple[str, str], ...] = ()
+        if https:
+            target = Target("https", case.settings["server_name"], 443)
+            # The web server accepts them from its trusted hosts, the application from the web server.
+            headers = tuple(FORWARDED.items())
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
         accounts = Accounts(site, {})
         cleanup.callback(accounts.remove)

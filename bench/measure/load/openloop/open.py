@@ -53,7 +53,9 @@ class OpenLoop(Loop):
                 next_check = now + CHECK_INTERVAL_S
                 if now > self._ends + self._job.timeout_s + 1:
                     break
-            wake = min(next_check, self._due(self._sent)) if self._sent < self._total else next_check
+            wake = next_check
+            if self._sent < self._total:
+                wake = min(next_check, self._due(self._sent))
             # epoll itself counts in whole milliseconds; select, on the epoll descriptor, in microseconds.
             if select.select((self._epoll,), (), (), max(0.0, wake - time.monotonic()))[0]:
                 self._handle(0)
@@ -61,7 +63,9 @@ class OpenLoop(Loop):
             self._drop(time.monotonic())
         self.counts.due = self._total
         job = self._job
-        length = job.seconds if job.times else min(job.seconds, self._total * job.processes / self._rate)
+        length = float(job.seconds)
+        if not job.times:
+            length = min(length, self._total * job.processes / self._rate)
         return self._finish(max(length, self._last - self._begins))
 
     def _end_early(self) -> None:
@@ -69,7 +73,9 @@ class OpenLoop(Loop):
 
     def _due(self, sent: int) -> float:
         index = self._number + sent * self._job.processes
-        return self._begins + (self._job.times[index] if self._job.times else index / self._rate)
+        if self._job.times:
+            return self._begins + self._job.times[index]
+        return self._begins + index / self._rate
 
     def _leave(self, page: int, due: float) -> None:
         """Send a due request on an idle connection or a new one, or let it wait for a connection."""
@@ -135,10 +141,13 @@ class OpenLoop(Loop):
         if self._mark is None:
             return
         answer, times = connection.response, (connection.since, connection.left, now)
-        found = None if failure else self._mark.search(b"".join(answer.pieces or ()))
-        said = [group.decode("utf-8", "replace") for group in found.groups()] if found else []
+        status, said = 0, []
+        if not failure:
+            status = answer.status
+            if found := self._mark.search(b"".join(answer.pieces or ())):
+                said = [group.decode("utf-8", "replace") for group in found.groups()]
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
-        self.counts.visits.append([*visit, 0 if failure else answer.status, failure, answer.size, said])
+        self.counts.visits.append([*visit, status, failure, answer.size, said])
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)

@@ -131,7 +131,11 @@ def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> di
     body = b"".join(filter(None, pieces)).decode("utf-8", errors="surrogateescape")
     headers = {name.lower(): _without_port(value) for name, value in response.headers.items()}
     raised = getattr(response, "exc_info", None)
-    error = in_words(raised[1]) if raised else ENDLESS if None in pieces else None
+    error = None
+    if raised:
+        error = in_words(raised[1])
+    elif None in pieces:
+        error = ENDLESS
     page = {
         "status": response.status_code,
         "content_type": response.headers.get("Content-Type", ""),
