@@ -51,12 +51,22 @@ def test_a_second_build_leaves_the_pages_alone_that_the_first_one_reads(tmp_path
     assert write() == before
 
 
+def chain(site, kind, name):
+    """The boxes of the picture on a page of the reference."""
+    page = (site / "reference" / kind / f"{name}.html").read_text("utf-8")
+    picture = page.partition('<ol class="chain">')[2].partition("</ol>")[0]
+    return re.findall("<span>(.*?)</span>", picture)
+
+
 def test_each_stack_and_layer_has_a_page_with_its_chain(site):
     known = catalog.read()
-    for kind, names in (("stacks", known.stacks), ("layers", known.layers)):
-        for name in names:
-            page = (site / "reference" / kind / f"{name}.html").read_text("utf-8")
-            assert "<svg" in page or name == "none"
+    for name, stack in known.stacks.items():
+        servers = [server.name for server in reversed(stack.servers)]
+        assert chain(site, "stacks", name) == ["client", *servers, "Django"]
+    for name, layer in known.layers.items():
+        boxes = chain(site, "layers", name)
+        assert layer.is_none == (not boxes)
+        assert layer.is_none or layer.title in " ".join(boxes)
 
 
 def test_links_within_the_site_lead_somewhere(site):
