@@ -189,7 +189,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert "EnvironmentFile=/etc/benchapp/secrets.env" in job
     assert "`benchapp-backup`" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
     assert "`default`, `places`" in files["INSTALL.md"]
-    assert "No backup of database `legacy` is made: see to it." in files["INSTALL.md"]
+    assert "Nothing backs up the database `legacy`: do it yourself." in files["INSTALL.md"]
     # As it stands below deploy/, where it parses as Python.
     assert files["backups.py"] == (paths.DEPLOY / "production/one-host/backups.py").read_text("utf-8")
     assert "\nif ! benchapp-manage invalidatepages; then\n" in files["benchapp-restore"]
@@ -217,7 +217,7 @@ def test_a_project_that_the_kit_cannot_copy_is_told_so(new_project, tmp_path):
     (folder / "shop" / "odd").mkdir()
     (folder / "shop" / "odd" / "base.py").write_text("from django.db.backends.dummy.base import DatabaseWrapper\n")
     files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
-    assert "No backup of database `default` is made: see to it." in files["INSTALL.md"]
+    assert "Nothing backs up the database `default`: do it yourself." in files["INSTALL.md"]
     assert "benchapp-backup" not in files["INSTALL.md"]
     assert not [name for name in files if "backup" in name or "restore" in name]
 
@@ -346,7 +346,7 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
         "django-environ",
         "whitenoise",
     ]
-    assert "its own list must have `gunicorn`" in files["INSTALL.md"]
+    assert "list must have `gunicorn`" in files["INSTALL.md"]
 
 
 @pytest.mark.parametrize(
