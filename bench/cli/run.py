@@ -12,7 +12,7 @@ from bench.measure.hosts import prepare_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.report.ref_comparison import compare_refs, not_compared, render
+from bench.measure.report.ref_comparison import compare_refs, next_step, not_compared, render
 from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
@@ -80,10 +80,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         if count_of(run, "failed") or any(item.verdict in args.fail_if for item in compared):
             return 1
         if args.fail_if and (lacking := not_compared(run)):
-            raise BenchError(
-                f"--fail-if: no verdict on {first_names(lacking)}: a commit has no trusted figures; "
-                f"go on with: {run.resume_command()}"
-            )
+            unknown = f"no verdict on {first_names(lacking)}: a commit has no trusted figures"
+            raise BenchError(f"--fail-if: {unknown}; {next_step(run)}")
         return 0 if run.is_measured else 1
 
     return stops.run_until_stopped(journal, go, busy="or now with --keep-going")

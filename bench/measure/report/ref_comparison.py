@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.measure.records.folder import Run
-from bench.measure.records.trials import Trial
+from bench.measure.records.trials import INTERFERENCE, Trial, discarded_by
 from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables, verdict
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
@@ -16,6 +16,8 @@ from bench.measure.stats.columns import columns
 from bench.serve.catalog.names import NO_LIMIT
 from bench.words import number
 
+# Guards whose findings another attempt may not have.
+PASSING = {INTERFERENCE, "drift"}
 # Averages of queries a request with a smaller difference count as equal.
 SAME_QUERIES = 0.01
 
@@ -83,6 +85,20 @@ def not_compared(run: Run) -> list[str]:
         if key not in found or key._replace(stack=with_label(key.stack, label)) not in found:
             lacking.append(f"{_case_words(key)}: {label}")
     return lacking
+
+
+def next_step(run: Run) -> str:
+    """The remedy for missing trusted figures of a commit: to resume, if another attempt may give the figures."""
+    cases = {(with_label(case.stack, ""), case.layer) for case in run.info.cases}
+    for skip in run.info.skips:
+        if (with_label(skip.stack, ""), skip.layer) in cases:
+            return f"{label_of(skip.stack)} cannot run here: {skip.reason}"
+    for trial in run.latest.values():
+        lasting = [f"{name}: {text}" for name, text in discarded_by(trial) if name not in PASSING]
+        if trial.status == "discarded" and lasting:
+            reason = "; ".join(lasting)
+            return f"{reason}; resuming would discard it again: change the load (--connections), or its bound (--guard)"
+    return f"resume on a quiet machine with: {run.resume_command()}"
 
 
 def label_of(stack: str) -> str:

@@ -10,7 +10,8 @@ import pytest
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import ci, ref_comparison, write
 from bench.measure.report.comparison import verdict
-from bench.measure.report.ref_comparison import compare_refs, label_of, not_compared, with_label
+from bench.measure.report.ref_comparison import compare_refs, label_of, next_step, not_compared, with_label
+from bench.verify.outcome import Skip
 from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
 
@@ -101,6 +102,30 @@ def test_a_commit_without_trusted_figures_is_not_compared(tmp_path):
     only = replace(run, info=replace(run.info, cases=cases), trials=trials)
     assert not_compared(only) == ["gunicorn none home 50: tree"]
     assert not_compared(read_run(report_folder.make(tmp_path / "without commits"))) == []
+
+
+def test_only_figures_that_another_attempt_may_give_are_a_reason_to_resume(tmp_path):
+    directory, _ = compared(tmp_path / "run", 1.0, (3.0, 3.0))
+    run = read_run(directory)
+    first, *others = run.trials
+    for reason, helps in {
+        "interference: other processes": True,
+        "drift: less": True,
+        "tool: at its limit": False,
+        "interference: other processes; bodies: another page": False,
+    }.items():
+        trial = replace(first, status="discarded", reason=reason)
+        found = next_step(replace(run, trials=(trial, *others)))
+        assert (f"--resume {directory}" in found) == helps
+        assert helps or reason.rpartition("; ")[2] in found
+    # The time of the run was over.
+    assert f"--resume {directory}" in next_step(replace(run, trials=(first,)))
+
+    skip = Skip(OTHER, "none", None, "it has no servers")
+    info = replace(run.info, cases=tuple(case for case in run.info.cases if case.stack == FIRST), skips=(skip,))
+    assert next_step(replace(run, info=info, trials=(first,))) == "tree cannot run here: it has no servers"
+    elsewhere = replace(info, skips=(replace(skip, layer="varnish"),))
+    assert f"--resume {directory}" in next_step(replace(run, info=elsewhere, trials=(first,)))
 
 
 def test_the_formats_of_continuous_integration(tmp_path):

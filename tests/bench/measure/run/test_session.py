@@ -216,7 +216,9 @@ def test_discarded_trials_are_no_verdict_on_a_commit(go, monkeypatch):
     monkeypatch.setattr(UnderTest, "use_refs", lambda *_: None)
     words = ("--stack", "one", "--ref", "main", "--ref", "new", "--guard", "tool=0")
     assert go(*words)[0] == 1
-    with pytest.raises(BenchError, match=r"^--fail-if: no verdict on one none home \d+: new: "):
+    with pytest.raises(
+        BenchError, match=r"^--fail-if: no verdict on one none home \d+: new: .*; tool: .*resuming would"
+    ):
         go(*words, "--fail-if", "slower", to="other")
 
 
