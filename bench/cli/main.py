@@ -78,7 +78,9 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line: the problem and where to read on."""
 
     def error(self, message: str) -> NoReturn:
-        read_on = "" if message.endswith("?") else f"; see {bench.PROGRAM} help{self.prog.removeprefix(NAME)}"
+        read_on = f"; see {bench.PROGRAM} help{self.prog.removeprefix(NAME)}"
+        if message.endswith("?"):
+            read_on = ""
         self.exit(2, f"{self.prog}: {message}{read_on}\n")
 
 

@@ -129,6 +129,13 @@ class Context:
     def __post_init__(self) -> None:
         self.layers = tuple(layer for layer in self.layers if not layer.is_none)
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The values of the deployment; empty for a --target."""
+        if self.running is None:
+            return {}
+        return self.running.case.settings
+
     def get(self, path: str | bytes, headers: http.Headers = (), **how: Any) -> Answer:
         """The response to one anonymous request on its own connection; `how` is method, body, host: see http.build."""
         answer = wire.fetch(self.target, path, headers, **how)

@@ -86,7 +86,9 @@ class OddClient:
     def get(self, context: Context, path: str, session: str = "") -> Answer:
         """The response to this client; with a `session` of nobody the request goes past every cache."""
         target = replace(context.target, source=self.source)
-        cookies = [*self.cookies, (context.site.session_cookie, session)] if session else list(self.cookies)
+        cookies = list(self.cookies)
+        if session:
+            cookies = [*self.cookies, (context.site.session_cookie, session)]
         headers = list(self.headers)
         if cookies:
             headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in cookies)))
@@ -138,8 +140,7 @@ def _of_host(host: str, *like: str, alias: bool) -> OddClient:
 
 def server_names(context: Context) -> list[str]:
     """The names that the deployment serves, one for each wildcard; empty if a --target does not tell."""
-    settings = context.running.case.settings if context.running else {}
-    names = str(settings.get("server_names", "")).split()
+    names = str(context.settings.get("server_names", "")).split()
     return [name.replace("*", "verify") for name in names if not name.startswith("~")]
 
 

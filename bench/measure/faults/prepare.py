@@ -87,7 +87,9 @@ class PreparedFaults:
         skipped: dict[str, list[str]] = {}
         for item in self.newly_skipped:
             if item.round == 1:
-                where = item.stack if item.layer == NO_LAYER else f"{item.stack} with layer {item.layer}"
+                where = f"{item.stack} with layer {item.layer}"
+                if item.layer == NO_LAYER:
+                    where = item.stack
                 skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
         made = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
         lines = [f"{made}, in about {estimate(UP_S * ups + FAULT_S * count)}"]

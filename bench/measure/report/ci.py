@@ -39,7 +39,9 @@ def _table_of_refs(comparisons: Sequence[RefComparison]) -> list[str]:
         queries = " → ".join("?" if value is None else f"{value:g}" for value in item.queries)
         rates = f"{number(item.first_rate)} → {number(item.other_rate)}"
         ratio = f"{number(item.ratio)} ({ratio_interval(item.low, item.high)})"
-        bold = f"**{item.verdict}**" if item.verdict == "slower" or item.more_queries else item.verdict
+        bold = f"{item.verdict}"
+        if item.verdict == "slower" or item.more_queries:
+            bold = f"**{item.verdict}**"
         lines.append(f"| {item.case} | `{item.first}` → `{item.other}` | {rates} | {ratio} | {queries} | {bold} |")
     return [*lines, ""]
 

@@ -194,7 +194,9 @@ def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bo
 def same_database(directory: Path, project: UnderTest, named_database: str | None, plan: Plan) -> Database:
     """The database of a resumed run. Raises BenchError if different from the run's first database."""
     if named_database is None:
-        named_database = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
+        named_database = plan.database
+        if plan.database_given:
+            named_database = os.environ.get("DATABASE_URL")
     if named_database is None:
         raise BenchError(f"--resume {directory}: the URL of its database is not stored; give --database")
     chosen = database.parse(project, named_database)

@@ -163,11 +163,9 @@ def access_log(path: Path, fields: str = "") -> Recording:
     if unread and not kept.counts:
         # Letters beyond ASCII and what ends a line would not be one line.
         line = unread[0][:MAX_SHOWN].encode("ascii", "backslashreplace").decode()
-        say = (
-            "correct fields"
-            if fields
-            else f"say what a line has, such as fields = '{EXAMPLE}', or name a HAR file as har"
-        )
+        say = f"say what a line has, such as fields = '{EXAMPLE}', or name a HAR file as har"
+        if fields:
+            say = "correct fields"
         raise BenchError(f"{path}: its format is not known: {line}  {say}, in [tool.benchapp.workloads]")
     return _recording(path, kept, left_out, kept.busiest())
 

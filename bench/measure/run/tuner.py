@@ -138,7 +138,9 @@ class Tuner:
         yield from self.search.schedule(self._rounds, climb)
 
     def _words(self, candidate: Candidate) -> str:
-        held = f"{rate_words(candidate.capacity)} in {candidate.memory}" if candidate.capacity else candidate.problem
+        held = candidate.problem
+        if candidate.capacity:
+            held = f"{rate_words(candidate.capacity)} in {candidate.memory}"
         return f"{candidate.settings.words}: {held}"
 
     def _case(self, settings: Settings) -> PlannedCase:

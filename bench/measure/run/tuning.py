@@ -325,7 +325,9 @@ class SettingsSearch:
         assert chosen and chosen.capacity
         settings, found = chosen.settings, chosen.capacity
         at_most = f"at most {plural(settings.at_once, 'database connection')}"
-        counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
+        counted = at_most
+        if chosen.connections is not None:
+            counted = plural(chosen.connections, "database connection")
         text = (
             f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {found.rate:,.0f} "
             f"requests/s ({interval_text(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "

@@ -63,7 +63,9 @@ def fitting(place: Room, worker_mb: float, threads: int) -> tuple[int, str]:
     by_memory = int((place.memory_mb - BESIDE_MB) / worker_mb)
     number = max(1, min(by_processors, by_memory))
     limit = "memory" if by_memory < by_processors else "processors"
-    processors = "1 processor has" if place.processors == 1 else f"{place.processors:g} processors have"
+    processors = f"{place.processors:g} processors have"
+    if place.processors == 1:
+        processors = "1 processor has"
     return number, (
         f"processes=auto: {number}, by the {limit} of {place.of}: {processors} work for "
         f"{by_processors}, {place.memory_mb:.0f} MiB have room for {max(0, by_memory)} of {worker_mb:.0f} MiB each"

@@ -110,7 +110,9 @@ class Process:
         """The reason why the process ended, with its last output, or None while running."""
         status = self.popen.poll()
         if self._death is None and status is not None:
-            how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+            how = f"exited with status {status}"
+            if status < 0:
+                how = f"was killed by {signal.Signals(-status).name}"
             # A program says why it ends or aborts. What another signal kills writes nothing at its end.
             words = ""
             if status >= 0 or status == -signal.SIGABRT:

@@ -223,7 +223,9 @@ def _cron_jobs(placed: Placed) -> list[dict[str, Any]]:
 
 def _volumes(case: Case, cached: bool) -> dict[str, int]:
     """The mebibytes of each volume in memory: together less than the size, of which a cache may take half."""
-    own = min(VOLUME_MB, case.size.burstable_mb // 8) if case.size.is_limited else VOLUME_MB
+    own = VOLUME_MB
+    if case.size.is_limited:
+        own = min(VOLUME_MB, case.size.burstable_mb // 8)
     stored = int(case.settings["cache_memory_mb"]) * 5 // 4
     return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
 

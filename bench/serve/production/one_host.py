@@ -192,7 +192,9 @@ def _with_host_programs(case: Case, places: HostPaths) -> Case:
     modules: dict[str, dict[str, str]] = {}
     for server in case.servers:
         # In the virtual environment, or where its Debian package puts it.
-        folder = f"{places.venv}/bin" if server.distribution or server.requirements else server.directory
+        folder = server.directory
+        if server.distribution or server.requirements:
+            folder = f"{places.venv}/bin"
         programs[server.name] = Path(folder, server.programs[0])
         found = {name: first for name, (first, *_) in compatibility.modules_of(server, case.layers).items()}
         # Commands on the host build some modules.

@@ -368,7 +368,9 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
         )
     if describe is not None and not describe.is_file():
         raise BenchError(f"--config {describe}: no such file; name one with [tool.benchapp]")
-    described = Path(os.path.normpath(describe.absolute())) if describe else folder / FILE
+    described = folder / FILE
+    if describe:
+        described = Path(os.path.normpath(describe.absolute()))
     return _description(described, is_required=describe is not None), described
 
 

@@ -35,9 +35,9 @@ def choose(words: Iterable[str]) -> tuple[str, ...]:
     for word in words:
         python = _by_word(word)
         if python is None:
-            where = (
-                "no such file" if os.sep in word else f"no python{word} runs on PATH; give the path of an interpreter"
-            )
+            where = f"no python{word} runs on PATH; give the path of an interpreter"
+            if os.sep in word:
+                where = "no such file"
             raise BenchError(f"--python {word}: {where}")
         version = venv_overlay.query_interpreter(python, ADVICE).version
         if tuple(map(int, version.split("."))) < OLDEST:

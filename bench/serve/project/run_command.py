@@ -58,7 +58,8 @@ def run(
     subprocess.TimeoutExpired after `timeout_s`.
     """
     # Some manage.py set the variable whatever it says.
-    words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]] if env.get(SETTINGS) else words
+    if env.get(SETTINGS):
+        words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]]
     warm = None if show else _warm.get(_key(interpreter, env))
     if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
         return done

@@ -57,7 +57,9 @@ def old_browsers(context: Context) -> Iterator[Finding]:
     download = ["Content-Disposition", 'attachment; filename="probe.html"']
     path = hits.path_with_response(shows=["session"], headers=[["Cache-Control", "private"], download])
     for visitor in ("alpha", "beta", "nobody"):
-        cookie = {} if visitor == "nobody" else {"Cookie": f"{context.site.session_cookie}={visitor}"}
+        cookie = {"Cookie": f"{context.site.session_cookie}={visitor}"}
+        if visitor == "nobody":
+            cookie = {}
         right = (hits.has_paragraph("session", visitor), names("Vary", "Cookie"), names("Cache-Control", "private"))
         yield from context.ask(path, *right, headers={**OLD_BROWSER, **cookie})
 

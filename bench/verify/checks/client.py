@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -132,8 +132,7 @@ def own_links() -> Expectation:
 
 def require_stranger(context: Context) -> None:
     """Raise NotTried if every address of this machine is a trusted proxy."""
-    settings = context.running.case.settings if context.running else {}
-    if settings.get("listener") == BEHIND and not context.target.source:
+    if context.settings.get("listener") == BEHIND and not context.target.source:
         raise NotTried("trusted_proxies has all addresses of this machine: each header of the checks is to be believed")
 
 
@@ -189,14 +188,13 @@ def client(context: Context) -> Iterator[Finding]:
         if answer.status != 200:
             return
         yield from _seen(context, answer)
-    settings = context.running.case.settings if context.running else {}
-    if settings.get("listener") == BEHIND:
-        yield from _balanced(context, settings)
+    if context.settings.get("listener") == BEHIND:
+        yield from _balanced(context)
 
 
-def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding]:
+def _balanced(context: Context) -> Iterator[Finding]:
     """Compare the client derived from a load balancer's headers: the last address of no proxy, and the scheme."""
-    if not is_trusted(CLIENT, settings):
+    if not is_trusted(CLIENT, context.settings):
         yield NotTried("trusted_proxies has no address of this machine: what a balancer says cannot be tried")
         return
     balancer = replace(context, target=replace(context.target, source=CLIENT))

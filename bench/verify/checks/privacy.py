@@ -125,7 +125,9 @@ def cold_pages(context: Context) -> Iterator[Finding]:
     Under a layer without invalidation the account reads only details of new rows.
     """
     account, other = context.member_visitor(0), Visitor(context.target)
-    shared = [] if hits.without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
+    shared = [context.site.url("home"), context.site.url("section")]
+    if hits.without_invalidation(context):
+        shared = []
     for path in shared:
         other.get(path)
     with new_rows(context) as (_, (row,)):

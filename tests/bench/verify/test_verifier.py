@@ -79,7 +79,7 @@ def test_a_listener_behind_a_balancer_is_asked_by_a_client_whom_it_does_not_trus
     running = SimpleNamespace(url="http://127.0.0.1:8000/", case=SimpleNamespace(settings=settings))
     target = target_of(running)
     assert target.source == source
-    context = SimpleNamespace(running=running, target=target)
+    context = SimpleNamespace(running=running, target=target, settings=settings)
     if listener == "behind" and not source:
         with pytest.raises(NotTried):
             require_stranger(context)

@@ -125,7 +125,9 @@ def too_many_connections(examination: Examination) -> Iterator[Occurrence]:
     threads = processes * examination.threads
     needed = processes * pool if pool else threads
     if facts.max_connections is not None and needed > facts.max_connections:
-        each = f"{processes} processes with a pool of {pool} each" if pool else f"{threads} threads"
+        each = f"{threads} threads"
+        if pool:
+            each = f"{processes} processes with a pool of {pool} each"
         yield Occurrence(f"{each} may hold {needed} connections, and the database accepts {facts.max_connections}")
 
 

@@ -277,7 +277,9 @@ def site_by_host(examination: Examination) -> Iterator[Occurrence]:
     tenants = [name for name in (*apps, *facts.middleware) if TENANTS.match(name)]
     if not tenants and (facts.sites or 0) < 2:
         return
-    chooser = f"{tenants[0]} chooses the site" if tenants else f"{facts.sites} sites share the database, chosen"
+    chooser = f"{facts.sites} sites share the database, chosen"
+    if tenants:
+        chooser = f"{tenants[0]} chooses the site"
     yield Occurrence(
         f"{chooser} by the host name: only that of 127.0.0.1 is served here, and layers would serve one site's pages "
         "to "
