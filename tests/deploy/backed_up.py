@@ -79,7 +79,15 @@ def rendered(project: UnderTest, out: Path) -> Path:
 
 
 def migrated(project: UnderTest, out: Path, database: str, folder: Path) -> Site:
-    """The site of a project on a database, with the environment that its host has."""
+    """The site of a project on an empty database, which gets the project's tables."""
+    site = site_on(project, out, database, folder)
+    done = site.run("manage.py", "migrate", "--verbosity", 0)
+    assert done.returncode == 0, done.stderr
+    return site
+
+
+def site_on(project: UnderTest, out: Path, database: str, folder: Path) -> Site:
+    """The site of a project on a migrated database, with the environment that its host has."""
     text = (out / "site.env").read_text().replace("/var/lib/benchapp", str(folder / "data"))
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     env = {"PATH": os.environ["PATH"], **dict(line.split("=", 1) for line in lines)}
@@ -87,8 +95,5 @@ def migrated(project: UnderTest, out: Path, database: str, folder: Path) -> Site
         env |= {"BENCHAPP_DATABASE_URL": database, "PYTHONPATH": str(out / "python")}
     else:
         env |= {"DATABASE_URL": database, "SECRET_KEY": "x" * 50}
-    site = Site(project.folder, out / "backups.py", env, database, folder / "b")
     (folder / "data").mkdir()
-    done = site.run("manage.py", "migrate", "--verbosity", 0)
-    assert done.returncode == 0, done.stderr
-    return site
+    return Site(project.folder, out / "backups.py", env, database, folder / "b")

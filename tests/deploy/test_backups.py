@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import runpy
 import secrets
+import shutil
 import signal
 import sqlite3
 import stat
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +25,8 @@ from bench import paths, programs
 from bench.serve.project.opened import UnderTest, open_project
 from tests import postgresql, projects, waiting
 from tests.cases import kit
-from tests.deploy.backed_up import POSTGRESQL, SQLITE, Site, migrated, rendered
+from tests.conftest import new_postgresql_database
+from tests.deploy.backed_up import POSTGRESQL, SQLITE, Site, migrated, rendered, site_on
 
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
@@ -52,19 +55,51 @@ def fresh_host(tmp_path_factory: pytest.TempPathFactory) -> tuple[UnderTest, Pat
         return project, rendered(project, folder / "out")
 
 
-@pytest.fixture
-def fresh(fresh_host, database: str, tmp_path: Path) -> Site:
-    return migrated(*fresh_host, database, tmp_path)
+@pytest.fixture(scope="module")
+def kits_host(tmp_path_factory: pytest.TempPathFactory) -> tuple[UnderTest, Path]:
+    """The kit's own site, and what is rendered for its host."""
+    return kit(), rendered(kit(), tmp_path_factory.mktemp("kit") / "out")
+
+
+@pytest.fixture(scope="module")
+def migrated_file(fresh_host, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the tables of the fresh project, to be copied."""
+    folder = tmp_path_factory.mktemp("migrated")
+    migrated(*fresh_host, f"sqlite:///{folder / 'site.sqlite3'}", folder)
+    return folder / "site.sqlite3"
+
+
+@pytest.fixture(scope="module")
+def migrated_on_server(
+    fresh_host, postgresql_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """The URL and the name of a PostgreSQL database with the same tables, to be copied."""
+    if programs.find(["pg_dump"]) is None:
+        pytest.skip("program not installed: pg_dump")
+    with new_postgresql_database(postgresql_url) as url:
+        migrated(*fresh_host, url, tmp_path_factory.mktemp("migrated"))
+        yield url, url.rpartition("/")[2]
 
 
 @pytest.fixture
-def in_file(fresh_host, tmp_path: Path) -> Site:
-    return migrated(*fresh_host, f"sqlite:///{tmp_path / 'site.sqlite3'}", tmp_path)
+def in_file(fresh_host, migrated_file: Path, tmp_path: Path) -> Site:
+    """The fresh project on an SQLite file of the test's own."""
+    shutil.copyfile(migrated_file, tmp_path / "site.sqlite3")
+    return site_on(*fresh_host, f"sqlite:///{tmp_path / 'site.sqlite3'}", tmp_path)
 
 
 @pytest.fixture
-def on_server(fresh_host, postgresql_database: str, tmp_path: Path) -> Site:
-    return migrated(*fresh_host, postgresql_database, tmp_path)
+def on_server(fresh_host, migrated_on_server: tuple[str, str], tmp_path: Path) -> Iterator[Site]:
+    """The fresh project on a PostgreSQL database of the test's own."""
+    url, name = migrated_on_server
+    with new_postgresql_database(url, f"TEMPLATE {name}") as copy:
+        yield site_on(*fresh_host, copy, tmp_path)
+
+
+@pytest.fixture(params=["in_file", "on_server"], ids=[SQLITE, POSTGRESQL])
+def fresh(request: pytest.FixtureRequest) -> Site:
+    """The fresh project on each kind of database."""
+    return request.getfixturevalue(request.param)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
@@ -74,10 +109,9 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-@pytest.mark.parametrize("project", ["kit", "fresh"])
-def test_what_a_backup_holds_comes_back(fresh_host, database, tmp_path, project):
-    host = fresh_host if project == "fresh" else (kit(), rendered(kit(), tmp_path / "out"))
-    site = migrated(*host, database, tmp_path)
+@pytest.mark.parametrize("host", ["kits_host", "fresh_host"])
+def test_what_a_backup_holds_comes_back(request, database, tmp_path, host):
+    site = migrated(*request.getfixturevalue(host), database, tmp_path)
     site.note("one")
     done = site.backup()
     (name,) = site.files()
