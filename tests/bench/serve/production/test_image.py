@@ -29,7 +29,7 @@ from tests.bench.serve.production.test_containers import (
 )
 from tests.bench.serve.production.test_containers import pod as pod_of
 from tests.cases import for_files
-from tests.projects import SAID
+from tests.projects import SAID, write
 
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
@@ -37,12 +37,20 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 
 
-@pytest.fixture
-def shop(new_project) -> UnderTest:
+def with_variable(folder: Path, factory: pytest.TempPathFactory) -> UnderTest:
     """A project with a variable for its settings."""
-    folder = new_project(SETTINGS, SAID + "build = ['compress --force']\n")
+    write(folder, factory, SETTINGS, SAID + "build = ['compress --force']\n")
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
     return open_project(folder)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory) -> UnderTest:
+    """One for the tests that change nothing of it, inspected once."""
+    folder = tmp_path_factory.mktemp("image")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "STATE", folder / "var")
+        return with_variable(folder / "shop", tmp_path_factory)
 
 
 def rendered(project: UnderTest, stack: str, layer: str, form: str, target: Path) -> Path:
@@ -145,7 +153,8 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
 
 
-def test_a_manage_py_that_sets_its_settings_runs_with_those_of_the_kit(shop, tmp_path):
+def test_a_manage_py_that_sets_its_settings_runs_with_those_of_the_kit(tmp_path, tmp_path_factory):
+    shop = with_variable(tmp_path / "shop", tmp_path_factory)
     manage_py = shop.folder / "manage.py"
     set_there = manage_py.read_text().replace(
         ".setdefault('DJANGO_SETTINGS_MODULE', ", ".update(DJANGO_SETTINGS_MODULE="
