@@ -125,18 +125,14 @@ def uncached_loaders(templates):
 
 def csp_nonce_setting(settings):
     """The setting of a policy with a nonce that no template can have; else empty."""
-    processors = [name for engine in settings.TEMPLATES for name in _processors(engine)]
-    if CSP_PROCESSOR in processors:
-        return ""
+    for engine in settings.TEMPLATES:
+        if CSP_PROCESSOR in engine.get("OPTIONS", {}).get("context_processors", []):
+            return ""
     for name in CSP_SETTINGS:
         policy = getattr(settings, name, None) or {}
         if any(NONCE in _listed(sources) for sources in policy.values()):
             return name
     return ""
-
-
-def _processors(engine):
-    return engine.get("OPTIONS", {}).get("context_processors", [])
 
 
 def _listed(sources):

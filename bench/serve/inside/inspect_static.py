@@ -138,7 +138,10 @@ def dangling_references(settings):
         for name, storage in finder.list([]):
             if time.monotonic() > until:
                 return found
-            patterns = [it for glob, those in REFERENCES.items() if fnmatch.fnmatch(name, glob) for it in those]
+            patterns = []
+            for glob, of_files in REFERENCES.items():
+                if fnmatch.fnmatch(name, glob):
+                    patterns += of_files
             if patterns and name not in found:
                 reference = _first_dangling(settings, name, storage, patterns)
                 if reference:

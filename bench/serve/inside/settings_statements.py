@@ -7,6 +7,7 @@ that ran count, and the last of them wins.
 import ast
 import contextlib
 import inspect
+import operator
 import os
 import re
 import sys
@@ -62,11 +63,10 @@ def statements(ran):
                 place = {"file": os.path.relpath(file), "line": statement.lineno, "end": statement.end_lineno}
                 place["in_debug"] = in_debug or _chooses_by_debug(statement)
                 found.setdefault(name, []).append((when, place))
-    return {name: [place for _, place in sorted(those, key=_when)] for name, those in found.items()}
-
-
-def _when(entry):
-    return entry[0]
+    for places in found.values():
+        # Places that were executed at one time keep their order.
+        places.sort(key=operator.itemgetter(0))
+    return {name: [place for _, place in places] for name, places in found.items()}
 
 
 def _parsed(file):

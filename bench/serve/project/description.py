@@ -430,7 +430,9 @@ def _wsgi_defaults(roots: Sequence[Path], settings: str, words: Description) -> 
     around = settings.split(".")
     for length in range(len(around), -1, -1):
         modules += [".".join([*around[:length], kind]) for kind in ("wsgi", "asgi")]
-    files = [root / f"{module.replace('.', '/')}.py" for module in modules for root in roots]
+    files: list[Path] = []
+    for module in modules:
+        files += [root / f"{module.replace('.', '/')}.py" for root in roots]
     file = next((file for file in files if os.access(file, os.R_OK)), None)
     found = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace"))) if file else {}
     found.pop("DJANGO_SETTINGS_MODULE", None)
