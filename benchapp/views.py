@@ -259,9 +259,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except UNUSABLE:
-        answer = HttpResponse("no database\n", content_type="text/plain; charset=utf-8", status=503)
-        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
-        return answer
+        response = HttpResponse("no database\n", content_type="text/plain; charset=utf-8", status=503)
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+        return response
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 

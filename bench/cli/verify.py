@@ -31,7 +31,7 @@ from bench.verify.hosts.deployed import reached
 from bench.verify.outcome import Outcome, Skip
 from bench.verify.site import Site, discover_site, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
-from bench.verify.target_site import require_answer, target_site
+from bench.verify.target_site import require_response, target_site
 from bench.verify.verifier import Verifier
 from bench.words import estimate, plural
 
@@ -120,7 +120,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     layers = tuple(compatibility.in_own_cache(item, given) for item in catalog.read().joined_layers(layer))
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
-    require_answer(target, project.health)
+    require_response(target, project.health)
     chosen = None
     if args.database:
         chosen = database.parse(project, args.database)

@@ -53,4 +53,4 @@ def notes(site: Site) -> list[str]:
     if not site.has_database:
         return []
     varying = {path: page for path, page in site.pages.items() if page.varies}
-    return [f"{path} differs from one rendering to the next: {page.said}" for path, page in varying.items()]
+    return [f"{path} differs from one rendering to the next: {page.scope}" for path, page in varying.items()]

@@ -34,17 +34,18 @@ Need = Callable[[Context], None]
 class Check:
     """The definition of one check.
 
-    run        yields findings
-    title      promise of the check, in a sentence
-    group      one of bench.verify.outcome.GROUPS; all but `behaviour` run only on deployments with a layer
-    stage      one of STAGES
-    alone      no other check runs meanwhile, because this one writes, counts requests' traces, or needs the whole site
-    thorough   takes seconds and runs by itself: `run` and `verify --quick` leave it out
-    leak       a failure hands one visitor's page to another, as each of the groups in LEAKS does
-    proved_by  names of checks with the same findings, which run in its place
-    excuses    differences allowed to a project that is not `strict`: name in the Mismatch -> the reason; an empty
-               reason: say nothing
-    unmade     why the check is skipped for such a project, or empty
+    run           yields findings
+    title         promise of the check, in a sentence
+    group         one of bench.verify.outcome.GROUPS; all but `behaviour` run only on deployments with a layer
+    stage         one of STAGES
+    is_exclusive  no other check runs meanwhile, because this one writes, counts requests' traces, or needs the whole
+                  site
+    thorough      takes seconds and runs by itself: `run` and `verify --quick` leave it out
+    leak          a failure hands one visitor's page to another, as each of the groups in LEAKS does
+    proved_by     names of checks with the same findings, which run in its place
+    excuses       differences allowed to a project that is not `strict`: name in the Mismatch -> the reason; an empty
+                  reason: say nothing
+    unmade        why the check is skipped for such a project, or empty
     """
 
     name: str
@@ -52,7 +53,7 @@ class Check:
     title: str
     group: str = BEHAVIOUR
     stage: str = READING
-    alone: bool = False
+    is_exclusive: bool = False
     thorough: bool = False
     leak: bool = False
     proved_by: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ class Check:
     @property
     def side_by_side(self) -> bool:
         """True if the check may run at the same time as others."""
-        return self.stage in SIDE_BY_SIDE and not (self.alone or self.thorough)
+        return self.stage in SIDE_BY_SIDE and not (self.is_exclusive or self.thorough)
 
     @property
     def excusable(self) -> bool:
@@ -75,7 +76,7 @@ def check(
     *needs: Need,
     group: str = BEHAVIOUR,
     stage: str | None = None,
-    alone: bool = False,
+    is_exclusive: bool = False,
     thorough: bool = False,
     leak: bool = False,
     excuse: Mapping[str, str] | str = "",
@@ -99,14 +100,14 @@ def check(
                 return _excused(run(context), excuses)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, alone, thorough, leak, excuses=excuses, unmade=unmade)
+        return Check(name, wrong, title, group, stage, is_exclusive, thorough, leak, excuses=excuses, unmade=unmade)
 
     return define
 
 
-def _excused(found: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
+def _excused(findings: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
     """The findings; an excuse replaces each excused one."""
-    for finding in found:
+    for finding in findings:
         name = finding.excuse if isinstance(finding, Mismatch) else ""
         if not name:
             yield finding

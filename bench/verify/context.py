@@ -15,14 +15,14 @@ from bench.serve.catalog.manifest import Layer
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.deployment import Running
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer, Target
+from bench.serve.machine.http import BadResponse, Target
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
 from bench.verify.finding import NEEDS_OWN, Finding, NotTried
 from bench.verify.in_process import as_in_process
 from bench.verify.site import Account, Site
 from bench.verify.visitor import Visitor, log_in
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
 LOAD_S = 0.3
@@ -54,7 +54,7 @@ def is_trusted(address: str, settings: Mapping[str, Any]) -> bool:
     return any(ipaddress.ip_address(address) in network for network in settings["proxies"])
 
 
-class NeedsAlone(Exception):
+class NeedsExclusive(Exception):
     """A check that is made beside others cannot go on: it takes pages out of the layers."""
 
 
@@ -72,7 +72,7 @@ class Accounts:
         return self.site.create_accounts(1 + MEMBERS, self.env)
 
     @property
-    def made(self) -> list[Account]:
+    def created(self) -> list[Account]:
         """The account of the `login` check and later checks, then two members for the checks of the layer."""
         with self.lock:
             return self._all
@@ -87,23 +87,23 @@ class Accounts:
 class Context:
     """Context of a check.
 
-    layers    the layers of the deployment, empty for `none`
-    accounts  the accounts of the checks
-    env       environment of the deployment's site, for the site's commands
-    stack     name of the stack
-    declared  checks that the stack or layer does not support -> the reason
-    options   the options of `up` that serve the same again, in addition to the stack and its layers
-    pages     first anonymous responses by path, shared by checks that only read
-    seen      render ids seen before the database was written to
-    load_s    seconds of load by many clients at once
-    running   the deployment, such as to stop one of its services; None for a --target
-    visitor   the visitor whom the `login` check logged in
-    members   the logged-in visitors of the other accounts, by their number
-    clones    the same deployment brought up once more with other values
-    exits     the cleanup at the end of the suite
-    alone     whether no other check is made meanwhile
-    dependent the project's pages that differ between clients; None until a check needs them
-    lock      held by the check that finds them
+    layers        the layers of the deployment, empty for `none`
+    accounts      the accounts of the checks
+    env           environment of the deployment's site, for the site's commands
+    stack         name of the stack
+    declared      checks that the stack or layer does not support -> the reason
+    options       the options of `up` that serve the same again, in addition to the stack and its layers
+    pages         first anonymous responses by path, shared by checks that only read
+    render_ids    render ids seen before the database was written to
+    load_s        seconds of load by many clients at once
+    running       the deployment, such as to stop one of its services; None for a --target
+    visitor       the visitor whom the `login` check logged in
+    members       the logged-in visitors of the other accounts, by their number
+    clones        the same deployment brought up once more with other values
+    exits         the cleanup at the end of the suite
+    is_exclusive  whether no other check is made meanwhile
+    dependent     the project's pages that differ between clients; None until a check needs them
+    lock          held by the check that finds them
     """
 
     target: Target
@@ -114,15 +114,15 @@ class Context:
     stack: str = ""
     declared: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    pages: dict[str, Answer] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    pages: dict[str, PageResponse] = field(default_factory=dict)
+    render_ids: set[str] = field(default_factory=set)
     load_s: float = LOAD_S
     running: Running | None = None
     visitor: Visitor | None = None
     members: dict[int, Visitor] = field(default_factory=dict)
     clones: list[Context] = field(default_factory=list)
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    alone: bool = True
+    is_exclusive: bool = True
     dependent: list[str] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -136,48 +136,50 @@ class Context:
             return {}
         return self.running.case.settings
 
-    def get(self, path: str | bytes, headers: http.Headers = (), **how: Any) -> Answer:
+    def get(self, path: str | bytes, headers: http.Headers = (), **how: Any) -> PageResponse:
         """The response to one anonymous request on its own connection; `how` is method, body, host: see http.build."""
-        answer = wire.fetch(self.target, path, headers, **how)
-        if answer.render_id:
-            self.seen.add(answer.render_id)
-        return answer
+        response = wire.fetch(self.target, path, headers, **how)
+        if response.render_id:
+            self.render_ids.add(response.render_id)
+        return response
 
-    def ask(
+    def expect(
         self, path: str | bytes, *right: Expectation, headers: http.Headers = (), when: str = "", **how: Any
-    ) -> Generator[Finding, None, Answer]:
+    ) -> Generator[Finding, None, PageResponse]:
         """Send one anonymous request and compare the response; yields findings and returns the response.
 
         when  words behind the request, such as "after an edit"
         """
-        answer = self.get(path, headers, **how)
-        yield from self.judge(answer, *right, when=when)
-        return answer
+        response = self.get(path, headers, **how)
+        yield from self.judge(response, *right, when=when)
+        return response
 
-    def judge(self, answer: Answer, *right: Expectation, when: str = "", excuse: str = "") -> Generator[Finding]:
+    def judge(
+        self, response: PageResponse, *right: Expectation, when: str = "", excuse: str = ""
+    ) -> Generator[Finding]:
         """Compare a response; yields a Mismatch with the excuse.
 
         when  the whole request in words if `wire` did not build the request
         """
-        if wrong := wrong_of(answer, right):
+        if wrong := wrong_of(response, right):
             what = ""
             if when:
-                what = f"{answer.sent or ''} {when}".strip()
-            yield answer.wrong(*wrong, what=what, excuse=excuse)
+                what = f"{response.sent or ''} {when}".strip()
+            yield response.wrong(*wrong, what=what, excuse=excuse)
 
     def as_rendered(self, path: str) -> Expectation:
         """Expect type and text of the page as rendered in process."""
         expected = self.site.pages[path]
 
-        def wrong(answer: Answer) -> str | None:
-            if answer.content_type != expected.content_type:
-                return f"Content-Type {answer.header('Content-Type')}, not {expected.content_type}"
-            found = expected.difference(as_in_process(answer.text, self.target))
+        def wrong(response: PageResponse) -> str | None:
+            if response.content_type != expected.content_type:
+                return f"Content-Type {response.header('Content-Type')}, not {expected.content_type}"
+            found = expected.difference(as_in_process(response.text, self.target))
             return found and f"{found[1]} instead of {found[0]}"
 
         return Expectation("the page as it is rendered in process", wrong)
 
-    def first(self, path: str) -> Answer:
+    def first(self, path: str) -> PageResponse:
         """The first anonymous response for `path`, fetched once."""
         return self.pages.get(path) or self.pages.setdefault(path, self.get(path))
 
@@ -187,7 +189,7 @@ class Context:
             list(pool.map(self._try_first, paths))
 
     def _try_first(self, path: str) -> None:
-        with contextlib.suppress(BadAnswer, OSError):
+        with contextlib.suppress(BadResponse, OSError):
             self.first(path)
 
     @property
@@ -212,10 +214,10 @@ class Context:
             return 0
         return float(self.running.case.settings["cache_seconds"])
 
-    def require_alone(self) -> None:
-        """Raise NeedsAlone while other checks are made."""
-        if not self.alone:
-            raise NeedsAlone
+    def require_exclusive(self) -> None:
+        """Raise NeedsExclusive while other checks are made."""
+        if not self.is_exclusive:
+            raise NeedsExclusive
 
     @property
     def own(self) -> Running:
@@ -246,21 +248,28 @@ class Context:
         """A context of another deployment of the same site."""
         target = target_of(running)
         return replace(
-            self, target=target, running=running, env=running.env, pages={}, seen=set(), members={}, dependent=None
+            self,
+            target=target,
+            running=running,
+            env=running.env,
+            pages={},
+            render_ids=set(),
+            members={},
+            dependent=None,
         )
 
     def signed_in(self) -> Visitor:
-        """The visitor whom the `login` check logged in; raises BadAnswer if that failed."""
+        """The visitor whom the `login` check logged in; raises BadResponse if that failed."""
         if self.visitor is None:
-            self.accounts.made[0]  # raises NotTried if no account can be made
-            raise BadAnswer("not tried: nobody is logged in, see login")
+            self.accounts.created[0]  # raises NotTried if no account can be made
+            raise BadResponse("not tried: nobody is logged in, see login")
         return self.visitor
 
     def member_visitor(self, number: int) -> Visitor:
         """A member, counted from 0, logged in once for all checks because password hashing is slow on purpose."""
         with self.accounts.lock:
             if number not in self.members:
-                self.members[number] = log_in(self.target, self.site, self.accounts.made[1 + number])
+                self.members[number] = log_in(self.target, self.site, self.accounts.created[1 + number])
             return self.members[number]
 
 
@@ -274,7 +283,7 @@ def as_in_project(site: Site, statuses: Mapping[str, int]) -> set[str]:
 
 def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:
     """Compare the response at a path below the static files; OWN_STATIC if the project serves them itself."""
-    answer = context.get(path)
-    if wrong := wrong_of(answer, right):
-        is_own = path in as_in_project(context.site, {path: answer.status})
-        yield answer.wrong(*wrong, excuse=OWN_STATIC if is_own else "")
+    response = context.get(path)
+    if wrong := wrong_of(response, right):
+        is_own = path in as_in_project(context.site, {path: response.status})
+        yield response.wrong(*wrong, excuse=OWN_STATIC if is_own else "")

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer, ConnectionClosed
+from bench.serve.machine.http import BadResponse, ConnectionClosed
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.rows import PAUSE_S, PageAfterWrite, PendingPage, Row, Writer, words
-from bench.verify.wire import Answer, Connection
+from bench.verify.wire import Connection, PageResponse
 
 MAX_MISMATCHES = 3
 RETRY_S = 0.01
@@ -49,7 +49,7 @@ class Clients:
         self.context, self.paths, self.right, self.tolerant = context, list(paths), right, tolerant
         self.pause_s = pause_s
         self.wrong: list[Finding] = []
-        self.answers = 0
+        self.responses = 0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(count)]
@@ -73,17 +73,17 @@ class Clients:
             path, reused = next(turns), connection is not None
             try:
                 connection = connection or Connection(self.context.target, CROWD_S)
-                answer = connection.exchange("GET", path)
-                excused = self.tolerant and answer.status >= 500
-                self._note([] if excused else self.context.judge(answer, *self.right))
+                response = connection.exchange("GET", path)
+                excused = self.tolerant and response.status >= 500
+                self._note([] if excused else self.context.judge(response, *self.right))
                 self._stop.wait(self.pause_s)
-            except (BadAnswer, OSError) as error:
-                answer = None
+            except (BadResponse, OSError) as error:
+                response = None
                 # A server may close a keep-alive connection just as the next request arrives.
                 if not (self.tolerant or (reused and isinstance(error, (ConnectionClosed, ConnectionError)))):
                     self._note([Mismatch(f"GET {path}: a complete response", str(error))])
                 self._stop.wait(RETRY_S)
-            if connection and not (answer and answer.keeps_open):
+            if connection and not (response and response.keeps_open):
                 connection.close()
                 connection = None
             asks = not self._stop.is_set()
@@ -93,15 +93,15 @@ class Clients:
     def _note(self, wrong: Iterable[Finding]) -> None:
         found = list(wrong)
         with self._lock:
-            self.answers += 1
+            self.responses += 1
             self.wrong += found[: MAX_MISMATCHES - len(self.wrong)]
 
 
-def at_once(context: Context, path: str, clients: int) -> list[Answer]:
+def at_once(context: Context, path: str, clients: int) -> list[PageResponse]:
     """Connect all clients before the first request is sent; returns their responses."""
     barrier = threading.Barrier(clients, timeout=CONNECT_S)
 
-    def ask(_: int) -> Answer:
+    def request(_: int) -> PageResponse:
         try:
             with Connection(context.target) as connection:
                 # On a busy machine one may not connect in time; the others then go on without it.
@@ -113,7 +113,7 @@ def at_once(context: Context, path: str, clients: int) -> list[Answer]:
             raise
 
     with ThreadPoolExecutor(clients) as pool:
-        return list(pool.map(ask, range(clients)))
+        return list(pool.map(request, range(clients)))
 
 
 class Slow:
@@ -126,16 +126,16 @@ class Slow:
         self.context, self.writer, self.row = context, writer, row
         self.path = f"{row.probe_page}{view}/{secrets.token_hex(8)}/"
         self.headers = headers
-        self.asked: list[Future[Answer]] = []
+        self.requests: list[Future[PageResponse]] = []
         self.reached = False
         self._pool = ThreadPoolExecutor(2)
 
     def __enter__(self) -> Slow:
         self.writer.gate(self.row, "close")
-        self._ask()
+        self._request()
         deadline = time.monotonic() + GATE_S
         # A response that has come already never waits at the gate.
-        while not self.reached and not self.asked[0].done() and time.monotonic() < deadline:
+        while not self.reached and not self.requests[0].done() and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
             self.reached = bool(self.writer.gate(self.row, "look"))
         return self
@@ -143,28 +143,28 @@ class Slow:
     @property
     def under_way(self) -> bool:
         """True if the rendering has read the row and is still going on."""
-        return self.reached and not self.asked[0].done()
+        return self.reached and not self.requests[0].done()
 
-    def _ask(self) -> None:
-        self.asked.append(self._pool.submit(self.context.get, self.path, self.headers))
+    def _request(self) -> None:
+        self.requests.append(self._pool.submit(self.context.get, self.path, self.headers))
 
-    def ask_again(self) -> Future[Answer]:
+    def request_again(self) -> Future[PageResponse]:
         """Another client requests the page during the first rendering."""
-        self._ask()
+        self._request()
         # Time for the request to arrive; a later one must get the new page too.
         time.sleep(PAUSE_S)
-        return self.asked[-1]
+        return self.requests[-1]
 
     def __exit__(self, *exc_info: object) -> None:
         # A site with killed workers may not respond; then nothing waits at the gate.
-        with contextlib.suppress(BadAnswer, OSError):
+        with contextlib.suppress(BadResponse, OSError):
             self.writer.gate(self.row, "open")
         self._pool.shutdown()
 
 
 def race(
     context: Context, writer: Writer, row: Row, what: str, others: int = 0
-) -> tuple[PageAfterWrite, list[Answer]] | None:
+) -> tuple[PageAfterWrite, list[PageResponse]] | None:
     """Write while a rendering has read the row already; None if no write was in time.
 
     Returns the page expected now, and the responses to `others` clients who sent requests between the write and the end
@@ -174,7 +174,7 @@ def race(
         with Slow(context, writer, row) as slow:
             row, old = writer.write(row, what), row
             in_time = slow.under_way
-            late = [slow.ask_again() for _ in range(others)]
+            late = [slow.request_again() for _ in range(others)]
         if in_time:
             right = PageAfterWrite(slow.path, words(row.title), words(old.title))
             return right, [asked.result() for asked in late if not asked.exception()]

@@ -1,11 +1,11 @@
-"""Expectations of a response; with a request they form the rows of the checks' tables (`Context.ask`)."""
+"""Expectations of a response; with a request they form the rows of the checks' tables (`Context.expect`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 REFUSED = range(400, 500)
 
@@ -15,7 +15,7 @@ class Expectation:
     """One expectation in words; `wrong` returns the difference in words, or None."""
 
     words: str
-    wrong: Callable[[Answer], str | None]
+    wrong: Callable[[PageResponse], str | None]
 
 
 def status(*right: int) -> Expectation:
@@ -25,7 +25,7 @@ def status(*right: int) -> Expectation:
 
 def status_in(right: Container[int], words: str) -> Expectation:
     """Expect a status among these, described by `words`."""
-    return Expectation(words, lambda answer: None if answer.status in right else f"status {answer.status}")
+    return Expectation(words, lambda response: None if response.status in right else f"status {response.status}")
 
 
 refused = status_in(REFUSED, "status 400 to 499")
@@ -36,11 +36,11 @@ redirect = status_in(range(300, 400), "a redirect")
 def has(*words: str, what: str = "") -> Expectation:
     """Expect each of these texts in the page, described by `what`."""
 
-    def wrong(answer: Answer) -> str | None:
-        missing = [word for word in words if word not in answer.text]
+    def wrong(response: PageResponse) -> str | None:
+        missing = [word for word in words if word not in response.text]
         if not missing:
             return None
-        return f"status {answer.status} without {what or ', '.join(missing)}"
+        return f"status {response.status} without {what or ', '.join(missing)}"
 
     return Expectation(what or ", ".join(words), wrong)
 
@@ -48,8 +48,8 @@ def has(*words: str, what: str = "") -> Expectation:
 def lacks(*words: str, what: str) -> Expectation:
     """Expect none of these texts in the page; `what` describes a right page."""
 
-    def wrong(answer: Answer) -> str | None:
-        return ", ".join(word for word in words if word in answer.text) or None
+    def wrong(response: PageResponse) -> str | None:
+        return ", ".join(word for word in words if word in response.text) or None
 
     return Expectation(what, wrong)
 
@@ -57,62 +57,65 @@ def lacks(*words: str, what: str) -> Expectation:
 def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
     """Expect none of these bytes in the body; `what` describes a right body."""
 
-    def wrong(answer: Answer) -> str | None:
-        found = [word for word in words if word in answer.body]
+    def wrong(response: PageResponse) -> str | None:
+        found = [word for word in words if word in response.body]
         if not found:
             return None
-        return f"status {answer.status} with {found[0].decode()!r}"
+        return f"status {response.status} with {found[0].decode()!r}"
 
     return Expectation(what, wrong)
 
 
 def header(name: str, right: Callable[[str], bool], words: str) -> Expectation:
     """Expect a right value of the header, empty if absent; `words` describe a right one."""
-    return Expectation(words, lambda answer: None if right(answer.header(name) or "") else given(answer, name))
+    return Expectation(
+        words, lambda response: None if right(response.header(name) or "") else header_words(response, name)
+    )
 
 
 def no_header(name: str, words: str = "") -> Expectation:
     return header(name, lambda value: not value, words or f"no {name}")
 
 
-def same_header(other: Answer, name: str) -> Expectation:
+def same_header(other: PageResponse, name: str) -> Expectation:
     """Expect the same header as in another response."""
-    return header(name, (other.header(name) or "").__eq__, given(other, name))
+    return header(name, (other.header(name) or "").__eq__, header_words(other, name))
 
 
-def given(answer: Answer, name: str) -> str:
+def header_words(response: PageResponse, name: str) -> str:
     """A header of the response in words."""
-    return f"{name}: {answer.header(name) or 'none'}"
+    return f"{name}: {response.header(name) or 'none'}"
 
 
 def names(header_name: str, name: str) -> Expectation:
     """Expect a list header such as Vary to contain this name."""
     right = f"{header_name}: {name}"
     return Expectation(
-        right, lambda answer: None if name.lower() in answer.names(header_name) else given(answer, header_name)
+        right,
+        lambda response: None if name.lower() in response.names(header_name) else header_words(response, header_name),
     )
 
 
 def varies_if_coded() -> Expectation:
     """Expect `Vary: Accept-Encoding` with a compressed response."""
     varies = names("Vary", "Accept-Encoding")
-    return Expectation(varies.words, lambda answer: None if answer.coding == "identity" else varies.wrong(answer))
+    return Expectation(varies.words, lambda response: None if response.coding == "identity" else varies.wrong(response))
 
 
 def body(right: bytes, words: str) -> Expectation:
     """Exactly this content."""
 
-    def wrong(answer: Answer) -> str | None:
-        if answer.content == right:
+    def wrong(response: PageResponse) -> str | None:
+        if response.content == right:
             return None
-        return f"status {answer.status}, {len(answer.content)} other bytes"
+        return f"status {response.status}, {len(response.content)} other bytes"
 
     return Expectation(words, wrong)
 
 
-def wrong_of(answer: Answer, expectations: Iterable[Expectation]) -> tuple[str, str] | None:
+def wrong_of(response: PageResponse, expectations: Iterable[Expectation]) -> tuple[str, str] | None:
     """The first unmet expectation and the difference, in words; None if all are met."""
     for item in expectations:
-        if (got := item.wrong(answer)) is not None:
+        if (got := item.wrong(response)) is not None:
             return item.words, got
     return None

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.serve.catalog.manifest import Layer
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.serve.project.findings.caching import VARY_ALLOWED
 from bench.serve.project.opened import page_headers
 from bench.verify import page_parser
@@ -26,7 +26,7 @@ from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.site import INSIDE
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 # With up to 32 processes, each with a cache, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
@@ -39,7 +39,7 @@ PAGES, PARTS = "pages", "parts"
 # Headers that may differ between two right responses for the same page, or do not describe the page.
 VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
 VOLATILE |= {"accept-ranges", "x-cache", "x-request-id"}
-OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
+OF_RESPONSES = VOLATILE | {"server", "content-type", "vary"}
 # Values of X-Cache: the layer stores the page, or the page has headers that not every page has.
 STORED, OWN_HEADERS = ("hit", "miss"), "page-headers"
 # Middleware or a server further out may add these to a page; benchapp/caching/cacheability.py.
@@ -57,9 +57,9 @@ def new_path(view: str = "page") -> str:
     return f"/__probe__/{view}/{secrets.token_hex(8)}/"
 
 
-def path_with_response(**said: Any) -> str:
+def path_with_response(**description: Any) -> str:
     """A new path of a probe page with the described response: see bench/serve/inside/described_responses.py."""
-    spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
+    spelt = base64.urlsafe_b64encode(json.dumps(description, separators=(",", ":")).encode()).decode().rstrip("=")
     return new_path(f"answer/{spelt}")
 
 
@@ -69,11 +69,11 @@ def with_headers(**headers: str) -> str:
 
 
 def require_probes(context: Context) -> None:
-    """Raise NotTried when the --target has no probe views, BadAnswer when a deployment of ours has none."""
+    """Raise NotTried when the --target has no probe views, BadResponse when a deployment of ours has none."""
     if context.first(INSIDE).status != 200:
         if context.running is None:
             raise NotTried(NEEDS_PROBES)
-        raise BadAnswer("no probe views")
+        raise BadResponse("no probe views")
 
 
 def require_tokens(context: Context) -> None:
@@ -90,86 +90,88 @@ def require_cacheable(context: Context) -> None:
         raise NotTried(f"no page of the project is cached: {why}")
 
 
-def paragraph(answer: Answer, name: str) -> str:
+def paragraph(response: PageResponse, name: str) -> str:
     """The text of a probe page's paragraph; raises ValueError if the page has no such paragraph."""
-    if name not in answer.paragraphs:
-        raise ValueError(f"{answer.sent}: status {answer.status}, a page without its paragraph {name}")
-    return answer.paragraphs[name]
+    if name not in response.paragraphs:
+        raise ValueError(f"{response.sent}: status {response.status}, a page without its paragraph {name}")
+    return response.paragraphs[name]
 
 
 def has_paragraph(name: str, right: str) -> Expectation:
     """Expect a probe page whose paragraph has this text."""
 
-    def wrong(answer: Answer) -> str | None:
-        got = answer.paragraphs.get(name)
+    def wrong(response: PageResponse) -> str | None:
+        got = response.paragraphs.get(name)
         if got == right:
             return None
-        return f"status {answer.status}, the page of {name} {got!r}"
+        return f"status {response.status}, the page of {name} {got!r}"
 
     return Expectation(f"the page of {name} {right!r}", wrong)
 
 
-def is_whole(answer: Answer) -> bool:
+def is_complete(response: PageResponse) -> bool:
     """True if a probe page has the first and the last paragraph of one rendering."""
-    tail = page_parser.ParsedPage(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
-    return answer.status == 200 and "whole" in tail and tail["whole"] == answer.paragraphs.get("render-id")
+    tail = page_parser.ParsedPage(response.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
+    return response.status == 200 and "whole" in tail and tail["whole"] == response.paragraphs.get("render-id")
 
 
 def complete_page(least: int = 0) -> Expectation:
     """A whole probe page, of at least so many bytes."""
 
-    def wrong(answer: Answer) -> str | None:
-        right = is_whole(answer) and len(answer.content) >= least
+    def wrong(response: PageResponse) -> str | None:
+        right = is_complete(response) and len(response.content) >= least
         if right:
             return None
-        return f"status {answer.status}, {len(answer.content)} bytes"
+        return f"status {response.status}, {len(response.content)} bytes"
 
     return Expectation("status 200 and the whole page", wrong)
 
 
-def render_id(answer: Answer) -> str | None:
+def render_id(response: PageResponse) -> str | None:
     """The id of the rendering, from the text or else from the header, or None."""
-    return answer.paragraphs.get("render-id") or answer.render_id
+    return response.paragraphs.get("render-id") or response.render_id
 
 
-def is_hit(answer: Answer, earlier: Iterable[Answer]) -> bool:
+def is_hit(response: PageResponse, earlier: Iterable[PageResponse]) -> bool:
     """True if a response repeats an earlier rendering. A 200 without an id is a hit: each rendering has one."""
-    found = render_id(answer)
+    found = render_id(response)
     if found is None:
-        return answer.status == 200
+        return response.status == 200
     return any(render_id(item) == found for item in earlier)
 
 
-def until_hit(context: Context, path: str, headers: http.Headers = (), tries: int = MAX_TRIES) -> Answer | None:
+def until_hit(context: Context, path: str, headers: http.Headers = (), tries: int = MAX_TRIES) -> PageResponse | None:
     """Request `path` until a response is a hit, and return the hit; None if every response was rendered."""
-    answers: list[Answer] = []
+    responses: list[PageResponse] = []
     for _ in range(tries):
-        answer = context.get(path, headers)
-        if is_hit(answer, answers):
-            return answer
-        answers.append(answer)
+        response = context.get(path, headers)
+        if is_hit(response, responses):
+            return response
+        responses.append(response)
     return None
 
 
-def repeat(context: Context, path: str, times: int = TIMES, headers: http.Headers = (), **how: Any) -> list[Answer]:
+def repeat(
+    context: Context, path: str, times: int = TIMES, headers: http.Headers = (), **how: Any
+) -> list[PageResponse]:
     """The responses to the same request sent `times` times, one after another."""
     return [context.get(path, headers, **how) for _ in range(times)]
 
 
 def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterator[Finding]:
     """Request the page several times and expect a new rendering with this status each time."""
-    answers = repeat(context, path)
-    if wrong := [answer for answer in answers if answer.status != status]:
+    responses = repeat(context, path)
+    if wrong := [response for response in responses if response.status != status]:
         yield wrong[0].wrong(f"status {status}")
-    yield from distinct(answers, "renderings")
+    yield from distinct(responses, "renderings")
 
 
-def distinct(answers: list[Answer], what: str, found: Iterable[str | None] | None = None) -> Iterator[Finding]:
-    """Expect all responses to be different renderings, or all cookies `found` in them to differ."""
-    found = [render_id(answer) for answer in answers] if found is None else list(found)
-    if len(set(found)) < len(found) or None in found:
-        got = f"{len(set(found) - {None})}: it was cached"
-        yield answers[-1].wrong(f"{len(found)} {what} for {len(answers)} requests", got)
+def distinct(responses: list[PageResponse], what: str, ids: Iterable[str | None] | None = None) -> Iterator[Finding]:
+    """Expect all responses to be different renderings, or all these `ids`, such as cookies in them, to differ."""
+    ids = [render_id(response) for response in responses] if ids is None else list(ids)
+    if len(set(ids)) < len(ids) or None in ids:
+        got = f"{len(set(ids) - {None})}: it was cached"
+        yield responses[-1].wrong(f"{len(ids)} {what} for {len(responses)} requests", got)
 
 
 def in_its_code(context: Context) -> list[Layer]:
@@ -192,44 +194,44 @@ def caches_pages(context: Context) -> bool:
     return any(layer.caches == PAGES for layer in context.layers)
 
 
-def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
+def obstacle(response: PageResponse, time_to_live_s: float = 0) -> str | None:
     """The status, cookie or header keeping the response out of caches for so long; None if cacheable.
 
     Derived from the response only, independently of the rule in the layers, to prove their rule.
     """
-    control = answer.header("Cache-Control") or ""
-    if answer.status != 200:
-        return f"its status is {answer.status}"
-    if answer.content_type != HTML:
-        return f"its Content-Type is {answer.header('Content-Type')}"
-    if cookies := answer.all("Set-Cookie"):
+    control = response.header("Cache-Control") or ""
+    if response.status != 200:
+        return f"its status is {response.status}"
+    if response.content_type != HTML:
+        return f"its Content-Type is {response.header('Content-Type')}"
+    if cookies := response.all("Set-Cookie"):
         return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
     # Vary first: a page that varies by language often reads a language cookie too, and is private for the cookie.
-    varies = answer.names("Vary") - VARY_ALLOWED
+    varies = response.names("Vary") - VARY_ALLOWED
     # A layer may store one page for each language.
-    if varies and (varies != {"accept-language"} or answer.header("X-Cache") not in STORED):
+    if varies and (varies != {"accept-language"} or response.header("X-Cache") not in STORED):
         return f"it has Vary: {', '.join(sorted(varies))}"
     if _UNSHARED.search(control):
         # With CACHING_X_CACHE the page names the cookie or header read by the view.
-        reason = answer.header("X-Cache")
+        reason = response.header("X-Cache")
         if reason:
             return f"its Cache-Control is {control}, its X-Cache {reason}"
         return f"its Cache-Control is {control}"
-    if _lifetime_s(answer) < time_to_live_s:
+    if _lifetime_s(response) < time_to_live_s:
         name = "Cache-Control" if "max-age" in control.lower() else "Expires"
-        return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
-    policies = "".join(answer.header(name) or "" for name in POLICIES).lower()
-    if "'nonce-" in policies or page_parser.ParsedPage(answer.text).nonces:
+        return f"its {name} is {response.header(name)}, and the layer stores for {time_to_live_s:g} s"
+    policies = "".join(response.header(name) or "" for name in POLICIES).lower()
+    if "'nonce-" in policies or page_parser.ParsedPage(response.text).nonces:
         return "it has a nonce, new for each visitor"
     return None
 
 
-def _lifetime_s(answer: Answer) -> float:
+def _lifetime_s(response: PageResponse) -> float:
     """Seconds for which the response declares itself fresh."""
     for pattern in _LIFETIMES:
-        if found := pattern.search(answer.header("Cache-Control") or ""):
+        if found := pattern.search(response.header("Cache-Control") or ""):
             return int(found[1])
-    if (expires := answer.header("Expires")) is None:
+    if (expires := response.header("Expires")) is None:
         return math.inf
     try:
         return parsedate_to_datetime(expires).timestamp() - time.time()
@@ -237,23 +239,23 @@ def _lifetime_s(answer: Answer) -> float:
         return 0
 
 
-def obstacle_here(context: Context, *answers: Answer) -> str | None:
+def obstacle_here(context: Context, *responses: PageResponse) -> str | None:
     """The obstacle to caching in these responses, the last one rendered, or in the layers here: a store of bodies loses
     headers."""
-    found = [obstacle(answer, context.time_to_live_s) for answer in answers]
-    answer = answers[-1]
-    why = next(filter(None, [*found, _rendered_as(context, answer)]), None)
+    found = [obstacle(response, context.time_to_live_s) for response in responses]
+    response = responses[-1]
+    why = next(filter(None, [*found, _rendered_as(context, response)]), None)
     if why or context.strict or not any(layer.bodies for layer in context.layers):
         return why
-    own = _own_headers(context, answer)
+    own = _own_headers(context, response)
     if not own:
         return None
     return f"not all pages have its {' and '.join(own)}, and the layer stores only bodies"
 
 
-def _rendered_as(context: Context, answer: Answer) -> str | None:
+def _rendered_as(context: Context, response: PageResponse) -> str | None:
     """The obstacle to caching in the page as rendered in process, possibly hidden by a server in front."""
-    path = str(answer.sent.path) if answer.sent else ""
+    path = str(response.sent.path) if response.sent else ""
     if path in context.site.description.health_checks:
         return "it is named as the page of health checks, and not as public"
     page = context.site.expected(path)
@@ -264,17 +266,17 @@ def _rendered_as(context: Context, answer: Answer) -> str | None:
     return None
 
 
-def _own_headers(context: Context, answer: Answer) -> list[str]:
+def _own_headers(context: Context, response: PageResponse) -> list[str]:
     """Headers of some pages only, so a server of stored bodies cannot send them."""
     usual = context.get(new_path())
     of_all = page_headers(context.running.case.project) if context.running else {}
     everywhere = {name.lower(): value for name, value in of_all.items()}
-    own = {name for name, _ in answer.headers if answer.header(name) != usual.header(name)}
-    if OWN_HEADERS in (answer.header("X-Cache") or ""):
-        others = [name for name, value in answer.headers if everywhere.get(name.lower()) != value]
+    own = {name for name, _ in response.headers if response.header(name) != usual.header(name)}
+    if OWN_HEADERS in (response.header("X-Cache") or ""):
+        others = [name for name, value in response.headers if everywhere.get(name.lower()) != value]
         own |= {name for name in others if name.lower() not in SET_FURTHER_OUT}
-    found = sorted(name for name in own if name.lower() not in OF_ANSWERS)
-    if "accept-encoding" in answer.names("Vary"):
+    found = sorted(name for name in own if name.lower() not in OF_RESPONSES)
+    if "accept-encoding" in response.names("Vary"):
         return [*found, "Vary: Accept-Encoding"]
     return found
 

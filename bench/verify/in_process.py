@@ -28,7 +28,7 @@ _WORDS = re.compile(r"\w+|\W")
 class ExpectedPage:
     """A response rendered in process.
 
-    content_type  as in Answer.content_type
+    content_type  as in PageResponse.content_type
     again         the other bodies of further renderings
     location      target of a redirect
     varying       the names of headers, in lower case, that differ between renderings
@@ -71,7 +71,7 @@ class ExpectedPage:
         return not self.compared or len(self.parts) > 1
 
     @property
-    def said(self) -> str:
+    def scope(self) -> str:
         """The compared part of a varying page, in words."""
         if self.compared:
             return "only what stays is compared"
@@ -97,15 +97,17 @@ class ExpectedPage:
 def expected_page(path: str, rendered: Mapping[str, Any]) -> ExpectedPage:
     """The page at this path in the output of `manage.py renderpages`; raises BenchError if missing."""
     try:
-        answer = rendered[path]
-        kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
-        text, *others = (_text(body, answer["content_type"]) for body in (answer["body"], *answer.get("again", ())))
-        found = ExpectedPage(answer["status"], kind, text, tuple(others), location)
+        response = rendered[path]
+        kind, location = "".join(response["content_type"].lower().split()), response.get("location")
+        text, *others = (
+            _text(body, response["content_type"]) for body in (response["body"], *response.get("again", ()))
+        )
+        found = ExpectedPage(response["status"], kind, text, tuple(others), location)
         found = replace(
             found,
-            varying=frozenset(answer.get("varying", ())),
-            streams=answer.get("streams", False),
-            reads=answer.get("reads", {}),
+            varying=frozenset(response.get("varying", ())),
+            streams=response.get("streams", False),
+            reads=response.get("reads", {}),
         )
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its output") from None

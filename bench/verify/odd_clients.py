@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from bench.verify import wire
 from bench.verify.context import Context
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 # Another address of this machine, and one that nobody has.
 SOURCE = "127.0.0.9"
@@ -83,7 +83,7 @@ class OddClient:
     like: tuple[OddClient, ...] = ()
     alias: bool = False
 
-    def get(self, context: Context, path: str, session: str = "") -> Answer:
+    def get(self, context: Context, path: str, session: str = "") -> PageResponse:
         """The response to this client; with a `session` of nobody the request goes past every cache."""
         target = replace(context.target, source=self.source)
         cookies = list(self.cookies)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify.context import Context
 from bench.verify.expect import has, lacks, status, wrong_of
 from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 ROWS = "/__probe__/rows/"
 FILL = "/__probe__/fill/"
@@ -69,10 +69,10 @@ class Writer:
 
     def make(self) -> Row:
         """A new author with one post and one comment; raises NotTried if the site has no probes."""
-        answer = self._post(ROWS)
-        if answer.status == 404:
+        response = self._post(ROWS)
+        if response.status == 404:
             raise NotTried(NEEDS_PROBES)
-        return _row(answer)
+        return _row(response)
 
     def write(self, row: Row, what: str) -> Row:
         """Do `what` to the row, see bench/serve/inside/site/rows.py; returns the new state of the row."""
@@ -87,7 +87,7 @@ class Writer:
         return int(_json(self._post(f"/__probe__/gate/{row.author}/{what}/"))["waiting"])
 
     def fill(self) -> None:
-        """Fill the site's caches with other entries; raises BadAnswer if that fails."""
+        """Fill the site's caches with other entries; raises BadResponse if that fails."""
         _json(self._post(FILL))
 
     def remove(self, rows: list[Row]) -> None:
@@ -97,13 +97,13 @@ class Writer:
             if row.author not in self.removed:
                 try:
                     self.write(row, "remove")
-                except (BadAnswer, OSError):
+                except (BadResponse, OSError):
                     left = True
         if left:
             with contextlib.suppress(NotTried):
                 self.context.site.remove_probes(self.context.env)
 
-    def _post(self, path: str) -> Answer:
+    def _post(self, path: str) -> PageResponse:
         return self.visitor.post(path, {TOKEN: self.token})
 
 
@@ -117,7 +117,7 @@ def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Ro
         for _ in range(count):
             rows.append(writer.make())
         yield writer, rows
-    except (BadAnswer, OSError):
+    except (BadResponse, OSError):
         # The response may be lost although the row was made.
         writer.lost = writer.lost or len(rows) < count
         raise
@@ -125,20 +125,20 @@ def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Ro
         writer.remove(rows)
 
 
-def _row(answer: Answer) -> Row:
-    found = _json(answer)
+def _row(response: PageResponse) -> Row:
+    found = _json(response)
     try:
         return Row(**found)
     except TypeError as error:
-        raise BadAnswer(f"{answer.sent}: {error}") from None
+        raise BadResponse(f"{response.sent}: {error}") from None
 
 
-def _json(answer: Answer) -> dict[str, Any]:
-    if answer.status != 200:
-        raise BadAnswer(f"{answer.sent}: status {answer.status}, not 200")
-    found = json.loads(answer.body)
+def _json(response: PageResponse) -> dict[str, Any]:
+    if response.status != 200:
+        raise BadResponse(f"{response.sent}: status {response.status}, not 200")
+    found = json.loads(response.body)
     if not isinstance(found, dict):
-        raise BadAnswer(f"{answer.sent}: not a JSON object")
+        raise BadResponse(f"{response.sent}: not a JSON object")
     return found
 
 
@@ -151,16 +151,16 @@ class PageAfterWrite:
     unwanted: tuple[str, ...] = ()
     status: int = 200
 
-    def met(self, answer: Answer) -> bool:
-        return self._compared(answer) is None
+    def met(self, response: PageResponse) -> bool:
+        return self._compared(response) is None
 
-    def wrong(self, answer: Answer, when: str) -> Mismatch:
-        expected, got = self._compared(answer) or ("", "")
-        return answer.wrong(expected, got, f"GET {self.path} {when}")
+    def wrong(self, response: PageResponse, when: str) -> Mismatch:
+        expected, got = self._compared(response) or ("", "")
+        return response.wrong(expected, got, f"GET {self.path} {when}")
 
-    def _compared(self, answer: Answer) -> tuple[str, str] | None:
+    def _compared(self, response: PageResponse) -> tuple[str, str] | None:
         gone = lacks(*self.unwanted, what="nothing from before the write")
-        return wrong_of(answer, (status(self.status), has(*self.wanted), gone))
+        return wrong_of(response, (status(self.status), has(*self.wanted), gone))
 
 
 def expected_pages(context: Context, row: Row, old: Row | None) -> list[PageAfterWrite]:
@@ -192,9 +192,9 @@ def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
     return (*names, *words(old.comment if row.comment is None else None), *row.never)
 
 
-def words(*found: str | None) -> tuple[str, ...]:
+def words(*texts: str | None) -> tuple[str, ...]:
     """The given texts without None."""
-    return tuple(word for word in found if word)
+    return tuple(word for word in texts if word)
 
 
 @dataclass
@@ -209,17 +209,17 @@ class PendingPage:
     bound_s: float
     what: str
     done_s: float | None = None
-    stale: Answer | None = field(default=None, repr=False)
+    stale: PageResponse | None = field(default=None, repr=False)
 
-    def ask(self, context: Context) -> None:
+    def request(self, context: Context) -> None:
         """Request the page and note if it is right."""
         begun = time.monotonic()
-        answer = context.get(self.right.path)
-        if self.right.met(answer):
+        response = context.get(self.right.path)
+        if self.right.met(response):
             # Without a wrong response before, it may have been right all along.
             self.done_s = 0.0 if self.stale is None else begun - self.written
         else:
-            self.stale = answer
+            self.stale = response
 
     @property
     def over(self) -> bool:
@@ -249,12 +249,12 @@ def settle(context: Context, waited: list[PendingPage], *, stale_until_expired: 
     while True:
         while pending := [item for item in waited if not item.over]:
             for item in pending:
-                item.ask(context)
+                item.request(context)
             if any(item.done_s is None for item in pending):
                 time.sleep(PAUSE_S)
         for item in waited:
-            if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
-                item.done_s, item.stale = None, answer
+            if item.done_s is not None and not item.right.met(response := context.get(item.right.path)):
+                item.done_s, item.stale = None, response
         if not stale_until_expired or all(item.over for item in waited):
             return waited
         time.sleep(PAUSE_S)

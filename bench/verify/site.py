@@ -404,9 +404,9 @@ def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads
     if not reads:
         return None
     try:
-        answer = json.loads(done.stdout)
+        response = json.loads(done.stdout)
     except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
+        response = None
+    if not isinstance(response, dict):
         raise BenchError(f"{name}: printed {done.stdout[:80]!r}, not a JSON object")
-    return answer
+    return response

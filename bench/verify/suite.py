@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from bench import PROGRAM
 from bench.errors import BenchError, hint
 from bench.serve.catalog.manifest import Layer
-from bench.serve.machine.http import BadAnswer, Sent
+from bench.serve.machine.http import BadResponse, Sent
 from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
-from bench.verify.context import LOAD_S, Context, NeedsAlone
+from bench.verify.context import LOAD_S, Context, NeedsExclusive
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
@@ -199,7 +199,7 @@ class _Suite:
         """
         due = [item for item in self.checks if item.stage == stage]
         found: dict[str, list[Finding] | None] = {}
-        self.context.alone = False
+        self.context.is_exclusive = False
         pool = ThreadPoolExecutor(THREADS)
         try:
             # The longest are among the last: they begin first, so that none is left at the end.
@@ -210,7 +210,7 @@ class _Suite:
         finally:
             # After a Ctrl-C, or when a command of the site has failed, no other check is begun.
             pool.shutdown(cancel_futures=True)
-        self.context.alone = True
+        self.context.is_exclusive = True
         for item in due:
             if found.get(item.name) is None:
                 found[item.name] = self._findings(item, limit_s)
@@ -227,16 +227,16 @@ class _Suite:
         begun = time.monotonic()
         try:
             found = findings(item, self.context)
-        except NeedsAlone:
+        except NeedsExclusive:
             return None
         if any(isinstance(finding, Mismatch) for finding in found):
             self.failing_s += time.monotonic() - begun
         return found
 
 
-def concerns_pages(found: Mapping[str, list[Finding]], context: Context) -> bool:
+def concerns_pages(results: Mapping[str, list[Finding]], context: Context) -> bool:
     """True if a wrong response may belong to a page rendered in process."""
-    for finding in itertools.chain.from_iterable(found.values()):
+    for finding in itertools.chain.from_iterable(results.values()):
         if isinstance(finding, Mismatch) and context.site.has_database:
             path = finding.sent.path if finding.sent else None
             if not isinstance(path, str) or path.partition("?")[0] in context.site.pages:
@@ -251,20 +251,20 @@ def findings(item: Check, context: Context) -> list[Finding]:
         found.extend(item.run(context))
     except NotTried as reason:
         found.append(reason)
-    except (BadAnswer, OSError) as error:
+    except (BadResponse, OSError) as error:
         sent: Sent | None = getattr(error, "sent", None)
         expected = f"{sent}: a complete response" if sent else "a complete response"
-        got = str(error) if isinstance(error, BadAnswer) else f"{type(error).__name__}: {error}"
+        got = str(error) if isinstance(error, BadResponse) else f"{type(error).__name__}: {error}"
         found.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
         found.append(Mismatch("a readable response", f"{type(error).__name__}: {error}"))
     return found
 
 
-def outcome(context: Context, item: Check, made: list[Finding] | None) -> Outcome:
+def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outcome:
     """The record of a check's findings; None if the check was skipped because of a declaration."""
-    declared, found = context.declared.get(item.name), made or []
-    if declared and made is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
+    declared, found = context.declared.get(item.name), result or []
+    if declared and result is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
         found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
         declared = None
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]

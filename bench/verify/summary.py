@@ -95,9 +95,9 @@ def _not_tried(outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def count(found: Iterable[Outcome]) -> str:
+def count(outcomes: Iterable[Outcome]) -> str:
     """The outcomes of a deployment's checks, counted, in words."""
-    words = [item.word for item in found]
+    words = [item.word for item in outcomes]
     failed, declared, left = (words.count(word) for word in ("FAIL", "declared", "not tried"))
     if failed:
         return f"{failed} of {len(words)} checks failed"
@@ -112,10 +112,10 @@ def by_reason(skips: Iterable[Skip]) -> list[str]:
     return _joined((skip.layer, skip.reason, skip.stack, "") for skip in skips)
 
 
-def _joined(found: Iterable[tuple[str, str, str, str]]) -> list[str]:
+def _joined(rows: Iterable[tuple[str, str, str, str]]) -> list[str]:
     """Each layer and reason once, after the stacks and before the checks."""
     where: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for layer, reason, stack, check in found:
+    for layer, reason, stack, check in rows:
         where.setdefault((layer, reason), []).append((stack, check))
     lines = []
     for (layer, reason), pairs in where.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.serve.machine.http import HEALTHY, BadAnswer, Target
+from bench.serve.machine.http import HEALTHY, BadResponse, Target
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
 from bench.verify import page_parser, wire
@@ -34,18 +34,18 @@ class NoExpectedPages(Mapping[str, ExpectedPage]):
         raise NotTried(NEEDS_DATABASE)
 
 
-def require_answer(target: Target, health: str) -> None:
+def require_response(target: Target, health: str) -> None:
     """Raise BenchError unless a site of this project responds; `health` is the path of its health page."""
     try:
-        answer = wire.fetch(target, health)
-    except (OSError, BadAnswer) as error:
+        response = wire.fetch(target, health)
+    except (OSError, BadResponse) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise BenchError(
             f"--target {target.origin}/: no response ({why}); start the site, or correct the address, then try again"
         ) from None
-    if answer.status not in HEALTHY:
+    if response.status not in HEALTHY:
         raise BenchError(
-            f"--target {target.origin}/: GET {health} has status {answer.status}, not 2xx: is it a site of "
+            f"--target {target.origin}/: GET {health} has status {response.status}, not 2xx: is it a site of "
             "this project, and is the host in its ALLOWED_HOSTS?"
         )
 
@@ -66,7 +66,7 @@ def target_site(target: Target, project: UnderTest) -> Site:
                 for kind, pattern in (("list", LISTED), ("detail", DETAIL)):
                     if pattern.fullmatch(rest):
                         urls = {kind: link, "section": path} | urls
-    except (OSError, BadAnswer) as error:
+    except (OSError, BadResponse) as error:
         raise BenchError(f"--target {target.origin}/: {error}") from None
     place = (static, static_url, NO_COMMANDS)
     return Site(urls, NoExpectedPages(), *place, description=description, has_database=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.errors import BenchError
-from bench.serve.machine.http import BadAnswer, Target
+from bench.serve.machine.http import BadResponse, Target
 from bench.verify import page_parser, wire
 from bench.verify.page_parser import NAMES, TEXTS, TOKEN, Form
 from bench.verify.site import Account, Site
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 # Domain of the addresses of accounts made for checks (bench.serve.inside: verifyaccount).
 MAIL = "@verify.invalid"
@@ -43,13 +43,13 @@ class Visitor:
         given = {line.split(";")[0] for line in self.set_cookies}
         return self.tokens | {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
 
-    def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
+    def get(self, path: str, headers: dict[str, str] | None = None) -> PageResponse:
         """The response to GET; redirects are not followed."""
-        answer = self._exchange("GET", path, headers or {}, None)
-        self.tokens |= page_parser.tokens(answer.text)
-        return answer
+        response = self._exchange("GET", path, headers or {}, None)
+        self.tokens |= page_parser.tokens(response.text)
+        return response
 
-    def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
+    def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> PageResponse:
         """The response to a form sent with `values`; redirects are not followed."""
         # Browsers send Origin with every POST, so a server that loses the port or the scheme fails.
         given = {
@@ -60,13 +60,13 @@ class Visitor:
         }
         return self._exchange("POST", path, given, urlencode(values).encode())
 
-    def write_into(self, form: Form, words: str, **others: str) -> Answer:
+    def write_into(self, form: Form, words: str, **others: str) -> PageResponse:
         """The response to a form with `words` in all fields for text, and `others` by name."""
         return self.post(form.action, {**form.values, **dict.fromkeys(form.names(*TEXTS), words), **others})
 
-    def follow(self, answer: Answer) -> Answer:
+    def follow(self, response: PageResponse) -> PageResponse:
         """The response to a redirect's Location, requested from this same target."""
-        parts = urlsplit(answer.header("Location") or "/")
+        parts = urlsplit(response.header("Location") or "/")
         path = parts.path
         if parts.query:
             path = f"{path}?{parts.query}"
@@ -80,19 +80,19 @@ class Visitor:
         return form.values[TOKEN]
 
     def comment_form(self, path: str) -> Form:
-        """The comment form for this visitor; raises BadAnswer if the page has none."""
+        """The comment form for this visitor; raises BadResponse if the page has none."""
         if form := page_parser.ParsedPage(self.get(path).text, path).comment_form():
             return form
-        raise BadAnswer(f"GET {path} by {self.who}: no form for a comment")
+        raise BadResponse(f"GET {path} by {self.who}: no form for a comment")
 
-    def log_in(self, path: str, account: Account) -> Answer:
+    def log_in(self, path: str, account: Account) -> PageResponse:
         """Fill in and send the login form at `path`; returns the response.
 
-        Raises BadAnswer if the page has no such form.
+        Raises BadResponse if the page has no such form.
         """
         form = page_parser.ParsedPage(self.get(path).text, path).login_form()
         if form is None:
-            raise BadAnswer(f"GET {path}: no form with a name and a password")
+            raise BadResponse(f"GET {path}: no form with a name and a password")
         field, name = form.names(*NAMES)[0], account.username
         if form.kinds[field] == "email" and "@" not in name:
             name += MAIL
@@ -107,22 +107,22 @@ class Visitor:
             return {}
         return {"Cookie": "; ".join(f"{name}={value}" for name, value in pairs)}
 
-    def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
-        answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
-        for line in answer.all("Set-Cookie"):
+    def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> PageResponse:
+        response = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
+        for line in response.all("Set-Cookie"):
             self.set_cookies.append(line)
             pair, *attributes = line.split(";")
             name, _, value = pair.strip().partition("=")
             self.cookies[name] = value
             if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
                 self.cookies.pop(name, None)
-        return answer
+        return response
 
 
-def require_password(site: Site, answer: Answer) -> None:
+def require_password(site: Site, response: PageResponse) -> None:
     """Raise BenchError if an account named by the project gets the login form again."""
     login = site.description.login
-    if login and login.users_env and answer.status == 200 and page_parser.ParsedPage(answer.text).login_form():
+    if login and login.users_env and response.status == 200 and page_parser.ParsedPage(response.text).login_form():
         raise BenchError(
             f"the form at {login.url} refuses the account of {login.users_env[0]}: correct its NAME:PASSWORD, or make "
             "the account in that database"
@@ -130,12 +130,12 @@ def require_password(site: Site, answer: Answer) -> None:
 
 
 def log_in(target: Target, site: Site, account: Account) -> Visitor:
-    """Log in a new visitor by the site's form; raises BadAnswer on failure, NotTried without a form."""
+    """Log in a new visitor by the site's form; raises BadResponse on failure, NotTried without a form."""
     path = site.url("login")
     visitor = Visitor(target)
-    answer = visitor.log_in(path, account)
-    require_password(site, answer)
-    if not answer.redirects or site.session_cookie not in visitor.cookies:
-        raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
+    response = visitor.log_in(path, account)
+    require_password(site, response)
+    if not response.redirects or site.session_cookie not in visitor.cookies:
+        raise BadResponse(f"POST {path} with the right password: status {response.status}, no session")
     visitor.name, visitor.proof = account.username, site.proof(account)
     return visitor

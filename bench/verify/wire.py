@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bench.serve.machine.http import BadAnswer, ClientConnection, Headers, Response, Target
+from bench.serve.machine.http import BadResponse, ClientConnection, Headers, Response, Target
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import page_parser
 from bench.verify.finding import Mismatch
@@ -17,7 +17,7 @@ PAGE_HEAD_BYTES = 8000
 
 
 @dataclass(frozen=True)
-class Answer(Response):
+class PageResponse(Response):
     """A response, perhaps a page."""
 
     @property
@@ -36,16 +36,16 @@ class Answer(Response):
 
     @cached_property
     def content(self) -> bytes:
-        """The body with its content coding removed; raises BadAnswer if the coding is wrong."""
+        """The body with its content coding removed; raises BadResponse if the coding is wrong."""
         try:
             if self.coding == "gzip":
                 return gzip.decompress(self.body)
             if self.coding == "br":
                 return bytes(servers_module("brotli").decompress(self.body))
         except Exception as error:
-            raise BadAnswer(f"a body that is not {self.coding}, unlike its Content-Encoding: {error}") from None
+            raise BadResponse(f"a body that is not {self.coding}, unlike its Content-Encoding: {error}") from None
         if self.coding != "identity":
-            raise BadAnswer(f"Content-Encoding {self.coding}, which was not requested")
+            raise BadResponse(f"Content-Encoding {self.coding}, which was not requested")
         return self.body
 
     @cached_property
@@ -64,13 +64,13 @@ class Answer(Response):
         return Mismatch(f"{what or self.sent}: {expected}", found, self.sent, excuse)
 
 
-class Connection(ClientConnection[Answer]):
+class Connection(ClientConnection[PageResponse]):
     """A connection with responses read as pages."""
 
-    response = Answer
+    response = PageResponse
 
 
-def fetch(target: Target, path: str | bytes, headers: Headers = (), method: str = "GET", **how: Any) -> Answer:
+def fetch(target: Target, path: str | bytes, headers: Headers = (), method: str = "GET", **how: Any) -> PageResponse:
     """Send one request on a new connection; `how` is body, host and version: see build."""
     with Connection(target) as connection:
         return connection.exchange(method, path, headers, **how)

@@ -17,7 +17,7 @@ from bench.measure.faults.fault_context import FaultContext, Workers, applicatio
 from bench.measure.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
 from bench.measure.faults.visitors import PAGE
 from bench.serve.machine import http, processes
-from bench.serve.machine.http import BadAnswer, Target, build
+from bench.serve.machine.http import BadResponse, Target, build
 from bench.verify.wire import Connection
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
@@ -197,7 +197,7 @@ def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
                 return ""
             connection.send(request[-1:])
             return str(connection.read("POST").status)
-    except (BadAnswer, OSError) as error:
+    except (BadResponse, OSError) as error:
         return str(error) or type(error).__name__
 
 
@@ -214,18 +214,18 @@ def malformed(scene: FaultContext) -> Generator[None]:
         scene.supervisor.step()
 
     with scene.cause():
-        answers = send_all(scene.target, share, rate, MALFORMED_S / scene.rounds, meanwhile)
+        responses = send_all(scene.target, share, rate, MALFORMED_S / scene.rounds, meanwhile)
     workers.update()
-    without = Counter(answer for _, answer in answers)
-    errors = Counter(kind for kind, it in answers if isinstance(it, int) and it >= 500 and it not in REFUSALS)
+    without = Counter(response for _, response in responses)
+    errors = Counter(kind for kind, it in responses if isinstance(it, int) and it >= 500 and it not in REFUSALS)
     scene.figures |= {
         "seed": SEED,
-        "malformed_requests": len(answers),
+        "malformed_requests": len(responses),
         "server_errors": errors.total(),
         "workers_ended": workers.ended,
         "connections_closed": without[CLOSED],
         "without_answer": without[SILENT],
-        "log_bytes_per_request": round((scene.running.log_bytes() - before) / max(1, len(answers)), 1),
+        "log_bytes_per_request": round((scene.running.log_bytes() - before) / max(1, len(responses)), 1),
     }
     if errors:
         kinds = ", ".join(f"{count} for {kind}" for kind, count in errors.most_common())
@@ -271,7 +271,7 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
             got_status = str(connection.read().status)
     except TimeoutError:
         got_status = "no response in time"
-    except (BadAnswer, OSError) as error:
+    except (BadResponse, OSError) as error:
         got_status = "no response in time" if isinstance(error, http.TooLate) else CLOSED
     most = max(most, _known_memory_mb(scene))
     scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}

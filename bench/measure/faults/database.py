@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
@@ -107,7 +107,7 @@ def _writers(scene: FaultContext, headers: dict[str, str]) -> Iterator[None]:
         while not over.is_set():
             try:
                 wire.fetch(target, ROWS, headers, method="POST", body=b"")
-            except (BadAnswer, OSError):
+            except (BadResponse, OSError):
                 over.wait(SETTLED_S)
 
     threads = scene.running.case.threads

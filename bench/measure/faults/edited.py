@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bench.errors import BenchError
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import rows
 from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.hits import caches_pages, without_invalidation
@@ -32,7 +32,7 @@ class EditedRow:
 
     def warm(self) -> None:
         """Request all pages about the row, to get them into the layers."""
-        with suppress(BadAnswer, OSError):
+        with suppress(BadResponse, OSError):
             rows.warm(self.scene.context, self._pages())
 
     def write(self) -> None:
@@ -40,7 +40,7 @@ class EditedRow:
         self.old = self.row
         try:
             self.row = self.writer.write(self.row, "edit")
-        except (BadAnswer, OSError) as error:
+        except (BadResponse, OSError) as error:
             self.scene.wrong.append(f"an edit: {error}")
 
     def shown(self, when: str) -> None:
@@ -72,7 +72,7 @@ def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]
             writer, found = made.enter_context(rows.new_rows(scene.context, count))
         except NotTried as reason:
             raise FaultNotApplicable(str(reason)) from None
-        except (BadAnswer, OSError) as error:
+        except (BadResponse, OSError) as error:
             raise BenchError(str(error) or type(error).__name__) from None
         edited = [EditedRow(scene, writer, row, row) for row in found]
         for row in edited:
@@ -109,7 +109,7 @@ def _are_hits(scene: FaultContext, name: str) -> bool:
     try:
         scene.context.get(path)
         found = {scene.context.get(path).paragraphs.get(name) for _ in range(HITS)}
-    except (BadAnswer, OSError):
+    except (BadResponse, OSError):
         return False
     return len(found) == 1 and None not in found
 

@@ -18,7 +18,7 @@ from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.releases import Releases
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import supervise
-from bench.serve.machine.http import BadAnswer, Target
+from bench.serve.machine.http import BadResponse, Target
 from bench.verify.context import Accounts, Context, target_of
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import Site
@@ -61,12 +61,12 @@ def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, s
     """The result of a GET: `200`, `503 with Retry-After` or the reason for no response within so many seconds."""
     try:
         with Connection(target, timeout_s=limit_s) as connection:
-            answer = connection.exchange("GET", path, headers)
-    except (BadAnswer, OSError) as error:
+            response = connection.exchange("GET", path, headers)
+    except (BadResponse, OSError) as error:
         return str(error) or type(error).__name__
-    if answer.header("Retry-After"):
-        return f"{answer.status} with Retry-After"
-    return str(answer.status)
+    if response.header("Retry-After"):
+        return f"{response.status} with Retry-After"
+    return str(response.status)
 
 
 class Versions:
@@ -183,7 +183,7 @@ class FaultContext:
                     self.wrong.append(f"{finding.expected}: {finding.got}")
         except NotTried as reason:
             raise FaultNotApplicable(str(reason)) from None
-        except (BadAnswer, OSError) as error:
+        except (BadResponse, OSError) as error:
             self.wrong.append(str(error) or type(error).__name__)
 
     @contextmanager
@@ -205,11 +205,11 @@ class FaultContext:
         wanted  the result in the words of `status_of`, within so many seconds
         """
         begun = time.monotonic()
-        answer = status_of(self.target, path, limit_s, headers)
+        response = status_of(self.target, path, limit_s, headers)
         took_s = time.monotonic() - begun
         self.figures[figure] = round(took_s, 3)
-        if answer != wanted:
-            self.wrong.append(f"GET {path}: {answer} after {took_s:.1f} s, not {wanted} within {limit_s:g} s")
+        if response != wanted:
+            self.wrong.append(f"GET {path}: {response} after {took_s:.1f} s, not {wanted} within {limit_s:g} s")
 
     def kill(self, name: str) -> None:
         """Kill the main process of a server or service."""

@@ -28,7 +28,7 @@ from bench.serve.deployment.case import Case
 from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer, Sent, Target
+from bench.serve.machine.http import BadResponse, Sent, Target
 from bench.serve.machine.processes import Interference, Sampler
 from bench.serve.project import opened
 from bench.verify.finding import UP_PORT, NotTried
@@ -208,7 +208,7 @@ def open_session(
                 progress(f"{case.stack.name}: measuring its capacity")
                 stage.capacity = visitors.capacity(running.url, stage.pages(), directory / "visits")
                 yield stage
-        except (TrialError, BadAnswer) as error:
+        except (TrialError, BadResponse) as error:
             raise BenchError(str(error)) from None
         finally:
             progress(f"stopping {case.stack.name}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer, Target
+from bench.serve.machine.http import BadResponse, Target
 from bench.verify.wire import Connection
 
 THREADS, POLL_S = 16, 0.1
@@ -220,7 +220,7 @@ def send(target: Target, request: Malformed) -> int | str:
         return UNOPENED
     except http.ConnectionClosed:
         return CLOSED
-    except (BadAnswer, TimeoutError):
+    except (BadResponse, TimeoutError):
         return SILENT
     except OSError:
         return CLOSED
@@ -241,13 +241,13 @@ def send_all(
 
     def work(first: int) -> list[tuple[str, int | str]]:
         """Send every THREADS-th request at its due time."""
-        answers = []
+        responses = []
         for number in range(first, len(every), THREADS):
             due, now = begun + number / per_second, time.monotonic()
             if max(due, now) > begun + limit_s or over.wait(max(0.0, due - now)):
                 break
-            answers.append((every[number].kind, send(target, every[number])))
-        return answers
+            responses.append((every[number].kind, send(target, every[number])))
+        return responses
 
     with ThreadPoolExecutor(THREADS) as pool:
         working = [pool.submit(work, first) for first in range(THREADS)]

@@ -15,7 +15,7 @@ from bench.errors import BenchError
 from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
 from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
-from bench.serve.machine.http import BadAnswer, TooLate
+from bench.serve.machine.http import BadResponse, TooLate
 from bench.verify.checks import files
 from bench.verify.crowd import Clients, Slow
 from bench.verify.finding import Finding, Mismatch
@@ -101,14 +101,14 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
                 continue
             must_kill_workers(scene)
             scene.wait(BACK_S, scene.running.is_healthy)
-        (asked,) = slow.asked
+        (asked,) = slow.requests
         error = asked.exception()
         if isinstance(error, TooLate):
             yield Mismatch("a connection that closes when the body breaks off", str(error))
         # A server in between may have sent nothing yet, and responds with an error page.
         if error is None and asked.result().status < 500:
             yield from context.judge(asked.result(), files.complete)
-        yield from context.ask(slow.path, files.complete, headers=headers)
+        yield from context.expect(slow.path, files.complete, headers=headers)
         return
     raise FaultNotApplicable(TOO_LATE if reached else AT_ONCE)
 
@@ -122,19 +122,19 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
         writer, made = edited[0].writer, [each.row for each in edited]
         try:
             paths, size = files.large_pages(scene.context, made)
-        except (BadAnswer, OSError, ValueError) as error:
+        except (BadResponse, OSError, ValueError) as error:
             raise BenchError(str(error)) from None
         yield
         readers = Clients(scene.context, paths, READERS, files.complete, tolerant=True)
         with scene.cause(), readers:
             for _ in range(KILLS):
-                with suppress(BadAnswer, OSError):
+                with suppress(BadResponse, OSError):
                     files.rewrite(scene.context, writer, made, REWRITTEN_S)
                 must_kill_workers(scene)
                 scene.wait(BACK_S, scene.running.is_healthy)
         scene.note(readers.wrong)
         for path in paths:
-            scene.note(scene.context.ask(path, files.complete))
+            scene.note(scene.context.expect(path, files.complete))
         scene.note(files.cut_off(scene.context))
         yield
         # A server that loses its own processes may count their pages as still in use.

@@ -115,7 +115,7 @@ def _complete_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
     """Findings on new pages."""
     for view in ("page", "large"):
         for _ in range(NEW_PAGES):
-            yield from scene.context.ask(new_path(view), complete_page(), when=f"on {what}")
+            yield from scene.context.expect(new_path(view), complete_page(), when=f"on {what}")
 
 
 def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:

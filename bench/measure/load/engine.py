@@ -41,12 +41,12 @@ class Engine(Tool):
     def figures(self, stdout: str) -> Figures:
         """The figures in the printed JSON object."""
         printed = last_object(stdout)
-        seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
+        seconds, responses, statuses = printed["seconds"], printed["answers"], printed["statuses"]
         resized = printed["resized"]
         return Figures(
             duration_s=seconds,
-            requests_total=answers,
-            requests_per_second=answers / seconds,
+            requests_total=responses,
+            requests_per_second=responses / seconds,
             bytes_per_second=printed["bytes"] / seconds,
             latency_max_ms=printed["max_us"] / 1000 or None,
             errors_connect=printed["connect"],

@@ -107,15 +107,15 @@ class Target:
         return self.scheme == "https"
 
 
-class BadAnswer(Exception):
+class BadResponse(Exception):
     """Bytes that are not one complete HTTP response; the text says why."""
 
 
-class TooLate(BadAnswer):
+class TooLate(BadResponse):
     """The connection stayed open, and the rest of the response did not come."""
 
 
-class ConnectionClosed(BadAnswer):
+class ConnectionClosed(BadResponse):
     """The connection ended before the first byte of a response."""
 
 
@@ -359,7 +359,7 @@ class ClientConnection(Generic[AnyResponse]):
         try:
             self.send(build(self.target, method, path, headers, **how))
             return self.read(method, sent=sent)
-        except (BadAnswer, OSError) as error:
+        except (BadResponse, OSError) as error:
             error.sent = sent  # type: ignore[union-attr]
             raise
 
@@ -368,7 +368,7 @@ class ClientConnection(Generic[AnyResponse]):
     ) -> AnyResponse:
         """Read the response to a request made with `method`, with a `pause` before each piece of its body.
 
-        Raises ConnectionClosed if the connection ends first, BadAnswer if the response is incomplete or late, OSError
+        Raises ConnectionClosed if the connection ends first, BadResponse if the response is incomplete or late, OSError
         if the connection breaks.
         """
         try:
@@ -376,7 +376,7 @@ class ClientConnection(Generic[AnyResponse]):
         except TimeoutError:
             raise TooLate(f"no complete response within {self.socket.gettimeout():g} s") from None
         except h11.RemoteProtocolError as error:
-            raise BadAnswer(f"not a complete HTTP response: {error}") from None
+            raise BadResponse(f"not a complete HTTP response: {error}") from None
 
     def _read(self, method: str, pause: Callable[[], None] | None, sent: Sent | None) -> AnyResponse:
         parser = h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
@@ -400,11 +400,11 @@ class ClientConnection(Generic[AnyResponse]):
         return self._response(method, head, bytes(body), sent)
 
     def _response(self, method: str, head: h11.Response, body: bytes, sent: Sent | None) -> AnyResponse:
-        """Build the response; raises BadAnswer if the body has two lengths."""
+        """Build the response; raises BadResponse if the body has two lengths."""
         headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
         names = {name.lower() for name, _ in headers}
         if {"content-length", "transfer-encoding"} <= names:
-            raise BadAnswer("two lengths for one body: Content-Length and Transfer-Encoding")
+            raise BadResponse("two lengths for one body: Content-Length and Transfer-Encoding")
         bodiless = method == "HEAD" or head.status_code in (204, 304)
         delimited = bodiless or bool(names & {"content-length", "transfer-encoding"})
         version = f"HTTP/{head.http_version.decode()}"
@@ -423,12 +423,12 @@ class ClientConnection(Generic[AnyResponse]):
         return data
 
     def rest(self) -> bytes:
-        """All bytes until the server closes; raises BadAnswer if the connection stays open and silent."""
+        """All bytes until the server closes; raises BadResponse if the connection stays open and silent."""
         try:
             while data := self.socket.recv(PIECE_BYTES):
                 self._left += data
         except TimeoutError:
-            raise BadAnswer("the connection stays open and silent") from None
+            raise BadResponse("the connection stays open and silent") from None
         return self._left
 
 
@@ -486,7 +486,7 @@ def visit(target: Target, path: str, timeout_s: float = TIMEOUT_S) -> Response:
         raise
     except (TimeoutError, TooLate):
         raise VisitError(f"GET {path}: no response in {timeout_s:g} s") from None
-    except (OSError, BadAnswer) as error:
+    except (OSError, BadResponse) as error:
         raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
 
 

@@ -339,10 +339,10 @@ def _of_front(placed: Placed) -> dict[str, Any]:
     """
     settings, ends_tls = placed.case.settings, placed.ends_tls
     used = render.names_used(placed.case)
-    answers = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
+    responses = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
     return {
         "ends_tls": ends_tls,
-        "webroot": settings["acme_webroot"] if answers else "",
+        "webroot": settings["acme_webroot"] if responses else "",
         "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
         "listens6": settings["bind6"] != "off" and bool(used & {"binds", "binds6"}),
     }

@@ -408,10 +408,10 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     if len(known) > 1:
         name_them += f", or {joined(known[1:MAX_SETTINGS], 'or')}"
     try:
-        answer, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
+        response, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BenchError(f"{folder / 'manage.py'}: {python} cannot run it: {error}; {name_them}") from None
-    found: dict[str, str] = msgspec.json.decode(answer or b"{}")
+    found: dict[str, str] = msgspec.json.decode(response or b"{}")
     if "DJANGO_SETTINGS_MODULE" not in found:
         remedy = name_them
         cannot_import_django = "django" in why.lower() and "Error" in why

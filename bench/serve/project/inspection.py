@@ -288,16 +288,16 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
             # As its servers have it: what its description names, and its settings.
             env = {**project.env, "DJANGO_SETTINGS_MODULE": project.settings}
-            answer, why = run_command.run_probe_script(
+            response, why = run_command.run_probe_script(
                 project.python, SCRIPT, [json.dumps(question)], project.folder, env
             )
     except subprocess.TimeoutExpired:
         late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
         raise BenchError(f"{late}; see where ./manage.py check hangs") from None
-    if not answer:
+    if not response:
         remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
         raise BenchError(f"{project.folder}: {project.python} cannot look at it: {why}; {remedy}")
-    found = msgspec.json.decode(answer)
+    found = msgspec.json.decode(response)
     if "problem" in found:
         raise BenchError(_words(project, **found["problem"]))
     return msgspec.convert(found, Facts)

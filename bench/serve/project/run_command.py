@@ -86,9 +86,9 @@ def run_probe_script(
     """
     inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
-        answer = Path(scratch) / "answer.json"
+        response = Path(scratch) / "answer.json"
         done = subprocess.run(
-            [str(python), str(INSIDE / script), str(answer), *words],
+            [str(python), str(INSIDE / script), str(response), *words],
             cwd=folder,
             env={**inherited, **env, "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.DEVNULL,
@@ -97,7 +97,7 @@ def run_probe_script(
             timeout=IMPORT_TIMEOUT_S,
         )
         failed = f"exit status {done.returncode}" if done.returncode else ""
-        return answer.read_bytes() if answer.is_file() else b"", problem(done.stderr) or failed
+        return response.read_bytes() if response.is_file() else b"", problem(done.stderr) or failed
 
 
 def problem(errors: str) -> str:

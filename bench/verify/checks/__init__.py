@@ -12,5 +12,5 @@ MODULES = (
     *("freshness", "stampede", "files", "caching", "depends", "lasting", "privacy", "web", "bytes", "names"),
     *("published", "advisories"),
 )
-FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
-CHECKS = [item for item in chain.from_iterable(FOUND) if isinstance(item, Check)]
+CONTENTS = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
+CHECKS = [item for item in chain.from_iterable(CONTENTS) if isinstance(item, Check)]

@@ -13,12 +13,12 @@ from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
 from bench.verify.checks.pages import leads_to
 from bench.verify.context import Context
-from bench.verify.expect import given, has, header, lacks, redirect, status
+from bench.verify.expect import has, header, header_words, lacks, redirect, status
 from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 MAX_ATTEMPTS = 20
 TOO_MANY = 429
@@ -67,23 +67,23 @@ def post_without_token(context: Context) -> Iterator[Finding]:
         (visitor, "with another visitor's token", {TOKEN: foreign}, {}),
         (visitor, "from another site", {TOKEN: token}, FOREIGN_ORIGIN),
     ):
-        answer = who.post(login, {**values, **sent}, headers)
-        if answer.status != 403:
-            yield answer.wrong("status 403", what=f"POST {login} {what}")
+        response = who.post(login, {**values, **sent}, headers)
+        if response.status != 403:
+            yield response.wrong("status 403", what=f"POST {login} {what}")
 
 
 @check("login", stage=ACCOUNT)
 def login(context: Context) -> Iterator[Finding]:
     """An account logs in, gets an HttpOnly session cookie, and is redirected within the site."""
-    path, account, session = context.site.url("login"), context.accounts.made[0], context.site.session_cookie
+    path, account, session = context.site.url("login"), context.accounts.created[0], context.site.session_cookie
     visitor = Visitor(context.target)
-    answer = visitor.log_in(path, account)
-    require_password(context.site, answer)
-    yield from context.judge(answer, redirect, leads_to(context, None), when="with the right password")
-    cookie = next((line for line in answer.all("Set-Cookie") if line.startswith(f"{session}=")), "none")
-    if answer.redirects and "httponly" not in cookie.lower():
-        yield answer.wrong(f"Set-Cookie: {session} with HttpOnly", cookie)
-    if answer.redirects and session in visitor.cookies:
+    response = visitor.log_in(path, account)
+    require_password(context.site, response)
+    yield from context.judge(response, redirect, leads_to(context, None), when="with the right password")
+    cookie = next((line for line in response.all("Set-Cookie") if line.startswith(f"{session}=")), "none")
+    if response.redirects and "httponly" not in cookie.lower():
+        yield response.wrong(f"Set-Cookie: {session} with HttpOnly", cookie)
+    if response.redirects and session in visitor.cookies:
         context.visitor = visitor
 
 
@@ -91,29 +91,29 @@ def login(context: Context) -> Iterator[Finding]:
 def own_name(context: Context) -> Iterator[Finding]:
     """A logged-in visitor reads their own name; no cache may share these responses, nor a browser show them after a
     logout."""
-    visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
+    visitor, proof = context.signed_in(), context.site.proof(context.accounts.created[0])
     for path in context.site.proof_paths:
-        answer = visitor.get(path)
-        yield from context.judge(answer, has(proof), when="logged in, if the description names accounts")
-        said = answer.names("Cache-Control")
+        response = visitor.get(path)
+        yield from context.judge(response, has(proof), when="logged in, if the description names accounts")
+        said = response.names("Cache-Control")
         if "no-store" not in said and not {"private", "no-cache"} <= said:
-            yield answer.wrong("Cache-Control: private, no-cache", given(answer, "Cache-Control"))
+            yield response.wrong("Cache-Control: private, no-cache", header_words(response, "Cache-Control"))
 
 
 @check("no-foreign-name", stage=ACCOUNT, leak=True, excuse={"session": ""})
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
-    proof = site.proof(context.accounts.made[0])
+    proof = site.proof(context.accounts.created[0])
     named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
     # If a page that nobody has requested is cached, then first for the logged-in visitor.
     fresh = [f"{path}?visitor={secrets.token_hex(4)}" for path in site.public_paths[:MAX_PAGES]]
     for path in (*named, *fresh):
         signed_in.get(path)
     for path in dict.fromkeys([*fresh, *site.plain_paths, *site.main_paths, *named, site.url("login")]):
-        answer = yield from context.ask(path, lacks(proof, what="not the logged-in visitor's name"))
-        if f"{site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
-            yield answer.wrong("no session", given(answer, "Set-Cookie"), excuse="session")
+        response = yield from context.expect(path, lacks(proof, what="not the logged-in visitor's name"))
+        if f"{site.session_cookie}=" in (response.header("Set-Cookie") or ""):
+            yield response.wrong("no session", header_words(response, "Set-Cookie"), excuse="session")
     for path in named:
         yield from context.judge(signed_in.get(path), has(proof), when="logged in, after an anonymous visitor")
 
@@ -127,25 +127,25 @@ def comment(context: Context) -> Iterator[Finding]:
     last = context.site.urls.get("post_last", post)
     visitor.get(last)
     context.get(last)
-    words, answer = yield from write_comment(context, visitor, form)
-    if not answer.redirects:
+    words, response = yield from write_comment(context, visitor, form)
+    if not response.redirects:
         return
-    before = frozenset(context.seen)
-    others = Visitor(context.target).follow(answer)
+    before = frozenset(context.render_ids)
+    others = Visitor(context.target).follow(response)
     # A layer may still serve its stale copy; a new rendering, with a new id, must have the comment.
     stale_hit = bool(context.layers) and (others.render_id is None or others.render_id in before)
     if not stale_hit:
         yield from context.judge(others, has(words, what="the comment"), when="after a comment")
 
 
-def write_comment(context: Context, visitor: Visitor, form: Form) -> Generator[Finding, None, tuple[str, Answer]]:
+def write_comment(context: Context, visitor: Visitor, form: Form) -> Generator[Finding, None, tuple[str, PageResponse]]:
     """Write a comment and expect it at once; returns its words and the response."""
     words = f"verified {secrets.token_hex(8)}"
-    answer = visitor.write_into(form, words)
-    yield from context.judge(answer, redirect, leads_to(context, None))
-    if answer.redirects:
-        yield from context.judge(visitor.follow(answer), has(words, what="the comment"), when="by its author")
-    return words, answer
+    response = visitor.write_into(form, words)
+    yield from context.judge(response, redirect, leads_to(context, None))
+    if response.redirects:
+        yield from context.judge(visitor.follow(response), has(words, what="the comment"), when="by its author")
+    return words, response
 
 
 @check("comment-needs-login", stage=ACCOUNT)
@@ -153,9 +153,9 @@ def comment_needs_login(context: Context) -> Iterator[Finding]:
     """An anonymous comment is refused with a redirect to the login page."""
     form, login = context.signed_in().comment_form(context.site.url("commented")), context.site.url("login")
     visitor = Visitor(context.target)
-    answer = visitor.write_into(form, "by nobody", **{TOKEN: visitor.token(login) or ""})
+    response = visitor.write_into(form, "by nobody", **{TOKEN: visitor.token(login) or ""})
     there = header("Location", lambda value: login in value, f"Location {login}")
-    yield from context.judge(answer, redirect, leads_to(context, None), there, when="without login")
+    yield from context.judge(response, redirect, leads_to(context, None), there, when="without login")
 
 
 @check("comment-without-token", stage=ACCOUNT)
@@ -176,9 +176,9 @@ def logout(context: Context) -> Iterator[Finding]:
         yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none", excuse="no form")
         return
     old = visitor.cookie_header()
-    answer = visitor.post(form.action, form.values)
-    if not 200 <= answer.status < 400:
-        yield answer.wrong("a redirect")
+    response = visitor.post(form.action, form.values)
+    if not 200 <= response.status < 400:
+        yield response.wrong("a redirect")
     for what, headers in (("after logging out", visitor.cookie_header()), ("with the old cookie", old)):
         after = context.get(home, headers)
         # The comment shows its author's name too; only logged-in visitors see the logout form.
@@ -186,9 +186,9 @@ def logout(context: Context) -> Iterator[Finding]:
             yield after.wrong("an anonymous page", "a page for the logged-in visitor", f"GET {home} {what}")
 
 
-def _logout_form(answer: Answer, path: str) -> Form | None:
+def _logout_form(response: PageResponse, path: str) -> Form | None:
     """The logout form of a page."""
-    return next((form for form in page_parser.ParsedPage(answer.text, path).forms if "logout" in form.action), None)
+    return next((form for form in page_parser.ParsedPage(response.text, path).forms if "logout" in form.action), None)
 
 
 @check("login-limit", stage=AFTER, thorough=True, excuse=NO_LIMIT)
@@ -197,16 +197,16 @@ def login_limit(context: Context) -> Iterator[Finding]:
     still show their forms."""
     context.site.require_writes()
     tried = {path: _fail_often(context, path) for path in _login_pages(context)}
-    has_none = all(answer.status == 200 for _, answer in tried.values())
-    for path, (_, answer) in tried.items():
-        if answer.status == 200:
+    has_none = all(response.status == 200 for _, response in tried.values())
+    for path, (_, response) in tried.items():
+        if response.status == 200:
             excuse = "no limit" if has_none else ""
-            yield answer.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords", excuse=excuse)
-        elif answer.status != TOO_MANY:
-            yield answer.wrong("status 200 or 429 for a wrong password")
-        elif answer.header("Retry-After") is None:
-            yield answer.wrong("Retry-After", "none")
-        yield from context.ask(path, status(200), when="after that")
+            yield response.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords", excuse=excuse)
+        elif response.status != TOO_MANY:
+            yield response.wrong("status 200 or 429 for a wrong password")
+        elif response.header("Retry-After") is None:
+            yield response.wrong("Retry-After", "none")
+        yield from context.expect(path, status(200), when="after that")
     yield Figure("login_failures_allowed", max(failures for failures, _ in tried.values()))
 
 
@@ -222,10 +222,10 @@ def login_spellings(context: Context) -> Iterator[Finding]:
         return
     wide = name.replace("n", "\uff4e", 1)
     for spelt in (f" {name}", f"{name} ", f"\t{name}", wide, f"{name}\u3000", name.upper()):
-        answer = Visitor(context.target).log_in(path, Account(spelt, "wrong"))
-        if answer.status == 200:
+        response = Visitor(context.target).log_in(path, Account(spelt, "wrong"))
+        if response.status == 200:
             excuse = "capitals" if spelt == name.upper() else ""
-            yield answer.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}", excuse=excuse)
+            yield response.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}", excuse=excuse)
 
 
 @check("login-addresses", stage=AFTER, thorough=True, excuse=UP_TO_PROJECT)
@@ -246,7 +246,7 @@ def login_addresses(context: Context) -> Iterator[Finding]:
         yield other.wrong("status 200 for a wrong password from another address after that")
 
 
-def _fail_from(context: Context, path: str, address: str) -> Answer:
+def _fail_from(context: Context, path: str, address: str) -> PageResponse:
     """The response to a wrong password for a new account; a load balancer names the address, behind one of the client's
     invention."""
     named = f"2001:db8:{secrets.token_hex(2)}::7, {address}"
@@ -266,12 +266,12 @@ def _login_pages(context: Context) -> list[str]:
     return list(dict.fromkeys(pages)) or [site.url("login")]
 
 
-def _fail_often(context: Context, path: str, name: str = "") -> tuple[int, Answer]:
+def _fail_often(context: Context, path: str, name: str = "") -> tuple[int, PageResponse]:
     """Send wrong passwords for an account, by default a new one, until refused or visited often; returns the count and
     the last response."""
     visitor, nobody = Visitor(context.target), Account(name or f"nobody-{secrets.token_hex(8)}", "wrong")
     for failures in range(MAX_ATTEMPTS):
-        answer = visitor.log_in(path, nobody)
-        if answer.status != 200:
-            return failures, answer
-    return MAX_ATTEMPTS, answer
+        response = visitor.log_in(path, nobody)
+        if response.status != 200:
+            return failures, response
+    return MAX_ATTEMPTS, response

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import LAYER, Check, CheckFunction, check
 from bench.verify.checks.bodies import MARK
@@ -61,7 +61,7 @@ def old_browsers(context: Context) -> Iterator[Finding]:
         if visitor == "nobody":
             cookie = {}
         right = (hits.has_paragraph("session", visitor), names("Vary", "Cookie"), names("Cache-Control", "private"))
-        yield from context.ask(path, *right, headers={**OLD_BROWSER, **cookie})
+        yield from context.expect(path, *right, headers={**OLD_BROWSER, **cookie})
 
 
 malformed_keys = proved(
@@ -124,7 +124,7 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
         headers = {} if value is None else {"X-Probe": value}
         # Servers differ in how they pass an empty header on; with a query string every cache is bypassed.
         right = hits.paragraph(context.get(f"{path}?{secrets.token_hex(4)}", headers), "X-Probe")
-        yield from context.ask(path, hits.has_paragraph("X-Probe", right), headers=headers)
+        yield from context.expect(path, hits.has_paragraph("X-Probe", right), headers=headers)
 
 
 # --------------------------------------------------------------------------------------------- servers
@@ -170,9 +170,9 @@ def handshake_bytes(context: Context) -> Iterator[Finding]:
     """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker: later requests still get their pages."""
     home = context.site.url("home")
     for _ in range(HANDSHAKES):
-        with suppress(BadAnswer, ConnectionError):
+        with suppress(BadResponse, ConnectionError):
             context.get(home, {**HANDSHAKE, "Sec-WebSocket-Protocol": "\udcff"})
-        yield from context.ask(home, status(200), when="after such a handshake")
+        yield from context.expect(home, status(200), when="after such a handshake")
 
 
 @server_advisory("2026-134820")
@@ -184,10 +184,10 @@ def padded_framing(context: Context) -> Iterator[Finding]:
 @server_advisory("2026-33034")
 def unlimited_bodies(context: Context) -> Iterator[Finding]:
     """A body without a length passed Django's limits over ASGI, as in CVE-2026-5766: the servers' limit applies."""
-    for answer in above_limit(context):
-        if answer.status == 200 and MARK not in answer.text:
+    for response in above_limit(context):
+        if response.status == 200 and MARK not in response.text:
             raise NotTried("the application is given nothing of a chunked body here")
-        yield from context.judge(answer, refused, when="POST of a chunked body above the limit")
+        yield from context.judge(response, refused, when="POST of a chunked body above the limit")
 
 
 def _modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterator[Finding]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path, require_probes
-from bench.verify.wire import Answer, Connection
+from bench.verify.wire import Connection, PageResponse
 
 MARK = "arrived-whole"
 URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -81,7 +81,7 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
             first = connection.read("POST")
             yield from _lost(context, what, first)
             if first.keeps_open:
-                yield from next_answer(context, what, connection)
+                yield from next_response(context, what, connection)
 
 
 @check("two-lengths", require_probes, stage=AFTER)
@@ -89,9 +89,9 @@ def two_lengths(context: Context) -> Iterator[Finding]:
     """A request with Content-Length and Transfer-Encoding is refused, or its response is the last on the connection."""
     with Connection(context.target) as connection:
         connection.send(form(context, http.chunked(FORM), TWO_LENGTHS))
-        answer = connection.read("POST")
-        if answer.status not in REFUSED and answer.keeps_open and connection.quiet_for(CLOSING_S):
-            got = f"status {answer.status}, open"
+        response = connection.read("POST")
+        if response.status not in REFUSED and response.keeps_open and connection.quiet_for(CLOSING_S):
+            got = f"status {response.status}, open"
             yield Mismatch("two lengths: status 400 to 499, or the connection is closed", got)
 
 
@@ -100,9 +100,9 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no response."""
     with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
-        answer = connection.read("POST")
-        excuse = "unread" if answer.status == 200 else ""
-        yield from context.judge(answer, refused, when="a chunk without a size", excuse=excuse)
+        response = connection.read("POST")
+        excuse = "unread" if response.status == 200 else ""
+        yield from context.judge(response, refused, when="a chunk without a size", excuse=excuse)
 
 
 @check("upload", require_probes, stage=AFTER, excuse=UNFINISHED)
@@ -115,17 +115,17 @@ def upload(context: Context) -> Iterator[Finding]:
         with Connection(context.target) as connection:
             connection.send_anyway(request)
             try:
-                answer = connection.read("POST")
-            except (BadAnswer, OSError) as error:
+                response = connection.read("POST")
+            except (BadResponse, OSError) as error:
                 yield Mismatch(f"{what}: status 400 to 499", str(error) or type(error).__name__)
                 continue
-            if answer.status == 502:
-                yield answer.wrong("status 400 to 499", None, what, "unfinished")
+            if response.status == 502:
+                yield response.wrong("status 400 to 499", None, what, "unfinished")
                 return
-            if answer.status not in REFUSED:
-                yield answer.wrong("status 400 to 499", what=what)
-            elif answer.keeps_open and connection.send_anyway(next_request(context)):
-                yield from next_answer(context, what, connection)
+            if response.status not in REFUSED:
+                yield response.wrong("status 400 to 499", what=what)
+            elif response.keeps_open and connection.send_anyway(next_request(context)):
+                yield from next_response(context, what, connection)
 
 
 @check("large-upload", require_probes, stage=AFTER)
@@ -134,7 +134,7 @@ def large_upload(context: Context) -> Iterator[Finding]:
     kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"; filename="photo.jpg"\r\n\r\n'
     body = part.encode() + b"x" * PHOTO_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
-    yield from context.ask(new_path("form"), status(200), headers=kind, method="POST", body=body)
+    yield from context.expect(new_path("form"), status(200), headers=kind, method="POST", body=body)
 
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Finding]:
@@ -142,10 +142,10 @@ def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool =
     for together in (False, True):
         with Connection(context.target) as connection:
             connection.send_anyway(request + (next_request(context) if together else b""))
-            answer = connection.read("POST")
-            yield from _lost(context, what, answer, refusable)
-            if answer.keeps_open and (together or connection.send_anyway(next_request(context))):
-                yield from next_answer(context, what, connection)
+            response = connection.read("POST")
+            yield from _lost(context, what, response, refusable)
+            if response.keeps_open and (together or connection.send_anyway(next_request(context))):
+                yield from next_response(context, what, connection)
 
 
 def next_request(context: Context) -> bytes:
@@ -153,28 +153,28 @@ def next_request(context: Context) -> bytes:
     return http.build(context.target, "GET", context.site.url("static_small", "health"))
 
 
-def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -> Iterator[Finding]:
-    if answer.status == 200 and MARK in answer.text:
+def _lost(context: Context, what: str, response: PageResponse, refusable: bool = True) -> Iterator[Finding]:
+    if response.status == 200 and MARK in response.text:
         return
-    if answer.status not in REFUSED or not refusable:
-        is_empty = answer.status == 200
-        got = f"status {answer.status}" + (" for an empty form: the body is lost" if is_empty else "")
+    if response.status not in REFUSED or not refusable:
+        is_empty = response.status == 200
+        got = f"status {response.status}" + (" for an empty form: the body is lost" if is_empty else "")
         excuse = "unread" if is_empty and refusable else ""
-        yield answer.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what, excuse)
+        yield response.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what, excuse)
 
 
-def next_answer(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
+def next_response(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
     """Expect a right response to the next request; a server may close the connection instead."""
     try:
-        answer = connection.read()
+        response = connection.read()
     except (http.ConnectionClosed, ConnectionResetError):
         return
-    except BadAnswer as error:
+    except BadResponse as error:
         yield Mismatch(f"the request after {what}: a response", str(error))
         return
     path = context.site.url("static_small", "health")
     right = context.first(path)
-    same = answer.body == right.body or path not in context.site.small_files
-    if answer.status != right.status or answer.content_type != right.content_type or not same:
-        got = f"status {answer.status}, {len(answer.body)} bytes"
-        yield answer.wrong("its own response", got, f"GET {path} after {what}")
+    same = response.body == right.body or path not in context.site.small_files
+    if response.status != right.status or response.content_type != right.content_type or not same:
+        got = f"status {response.status}, {len(response.body)} bytes"
+        yield response.wrong("its own response", got, f"GET {path} after {what}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.checks.pages import CLOCK_S, different_headers
@@ -16,7 +16,7 @@ from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding
 from bench.verify.site import Site
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 CODINGS = ("identity", "gzip", "br")
 LARGE_BYTES = 1_200_000
@@ -45,20 +45,20 @@ def codings(context: Context) -> Iterator[Finding]:
             path = hits.new_path(view)
             for coding in (*order, *order):
                 right = (_accepted(coding), hits.has_paragraph("path", path), hits.complete_page(), varies_if_coded())
-                yield from context.ask(path, *right, headers={"Accept-Encoding": coding})
+                yield from context.expect(path, *right, headers={"Accept-Encoding": coding})
 
 
 def _accepted(coding: str) -> Expectation:
     """Expect the requested coding, and a body in this coding."""
 
-    def wrong(answer: Answer) -> str | None:
+    def wrong(response: PageResponse) -> str | None:
         try:
-            right = answer.coding in ("identity", coding) and answer.content
-        except BadAnswer as error:
+            right = response.coding in ("identity", coding) and response.content
+        except BadResponse as error:
             return str(error)
         if right:
             return None
-        return f"Content-Encoding {answer.coding}"
+        return f"Content-Encoding {response.coding}"
 
     return Expectation(f"a body in {coding}, or not coded", wrong)
 
@@ -68,13 +68,13 @@ def head_first(context: Context) -> Iterator[Finding]:
     """A HEAD before the first GET does not cache an empty page: GET gets the whole page, and HEAD its headers."""
     path = hits.new_path()
     heads = [context.get(path, method="HEAD")]
-    answers = hits.repeat(context, path)
+    responses = hits.repeat(context, path)
     heads.append(context.get(path, method="HEAD"))
-    for answer in answers:
-        yield from context.judge(answer, hits.complete_page(), hits.has_paragraph("method", "GET"), when="after HEAD")
+    for response in responses:
+        yield from context.judge(response, hits.complete_page(), hits.has_paragraph("method", "GET"), when="after HEAD")
     for head in heads:
-        length = len(answers[0].body)
-        yield from context.judge(head, status(200), same_header(answers[0], "Content-Type"))
+        length = len(responses[0].body)
+        yield from context.judge(head, status(200), same_header(responses[0], "Content-Type"))
         # The two renderings differ only in the name of their method.
         if (given := head.header("Content-Length")) and abs(int(given) - length) > len("HEAD"):
             yield head.wrong(f"Content-Length about {length}, or none", given)
@@ -89,8 +89,8 @@ def ranges(context: Context) -> Iterator[Finding]:
         for _ in range(2):
             for asked, part in PARTS.items():
                 yield from context.judge(context.get(path, {"Range": f"bytes={asked}"}), _part(page, part))
-            for answer in hits.repeat(context, path):
-                yield from context.judge(answer, _same(page), when="after ranges")
+            for response in hits.repeat(context, path):
+                yield from context.judge(response, _same(page), when="after ranges")
 
 
 def _lasting(site: Site) -> list[str]:
@@ -103,23 +103,23 @@ def _lasting(site: Site) -> list[str]:
     return alike[:1]
 
 
-def _part(page: Answer, part: slice) -> Expectation:
+def _part(page: PageResponse, part: slice) -> Expectation:
     """Expect the requested bytes, the whole page, or a refusal if the range is beyond the end."""
     content, whole_page = page.content, _same(page)
     asked = content[part]
     first, end, _ = part.indices(len(content))
     said = f"bytes {first}-{end - 1}/{len(content)}"
 
-    def wrong(answer: Answer) -> str | None:
-        if answer.status == 206:
-            same = _without_ids(answer.content) == _without_ids(asked)
-            right = same and answer.header("Content-Range") == said
+    def wrong(response: PageResponse) -> str | None:
+        if response.status == 206:
+            same = _without_ids(response.content) == _without_ids(asked)
+            right = same and response.header("Content-Range") == said
             if right:
                 return None
-            return f"Content-Range {answer.header('Content-Range')}, {len(answer.content)} bytes"
-        if answer.status == 416:
+            return f"Content-Range {response.header('Content-Range')}, {len(response.content)} bytes"
+        if response.status == 416:
             return "status 416" if asked else None
-        return whole_page.wrong(answer)
+        return whole_page.wrong(response)
 
     return Expectation(f"{said}, or the whole page", wrong)
 
@@ -145,25 +145,25 @@ def conditions(context: Context) -> Iterator[Finding]:
 
 
 def _on_condition(
-    context: Context, path: str, condition: tuple[str, str], page: Answer, *, may: bool
+    context: Context, path: str, condition: tuple[str, str], page: PageResponse, *, may: bool
 ) -> Iterator[Finding]:
     """Expect a right response to a condition, which may match, and the whole page for others afterwards."""
-    answer = context.get(path, [condition])
-    if answer.status != 304 or not may:
-        yield from context.judge(answer, _same(page))
-    yield from context.ask(path, _same(page), when=f"after {': '.join(condition)}")
+    response = context.get(path, [condition])
+    if response.status != 304 or not may:
+        yield from context.judge(response, _same(page))
+    yield from context.expect(path, _same(page), when=f"after {': '.join(condition)}")
 
 
-def _same(page: Answer) -> Expectation:
+def _same(page: PageResponse) -> Expectation:
     """The whole page, of any rendering."""
 
-    def wrong(answer: Answer) -> str | None:
-        if answer.status != 200 or answer.header("Content-Range"):
-            return f"status {answer.status}"
-        same = _without_ids(answer.content) == _without_ids(page.content)
+    def wrong(response: PageResponse) -> str | None:
+        if response.status != 200 or response.header("Content-Range"):
+            return f"status {response.status}"
+        same = _without_ids(response.content) == _without_ids(page.content)
         if same:
             return None
-        return f"{len(answer.content)} other bytes"
+        return f"{len(response.content)} other bytes"
 
     return Expectation(f"status 200, the page of {len(page.content)} bytes", wrong)
 
@@ -191,20 +191,20 @@ def headers_kept(context: Context) -> Iterator[Finding]:
     # Expires and Age count whole seconds: a hit within the second of its rendering has the same ones.
     time.sleep(CLOCK_S)
     for path in paths:
-        answer = context.get(path)
-        yield from different_headers(context, path, answer)
-        if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
-            yield answer.wrong(f"bytes in the charset of {answer.content_type}", "bytes in another charset")
+        response = context.get(path)
+        yield from different_headers(context, path, response)
+        if response.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in response.content):
+            yield response.wrong(f"bytes in the charset of {response.content_type}", "bytes in another charset")
 
 
 @check("large-page", hits.require_probes)
 def large_page(context: Context) -> Iterator[Finding]:
     """A page above 1 MB arrives whole, cached or not; whether the page is cached is reported."""
     path = hits.new_path("large")
-    answers = hits.repeat(context, path)
-    for number, answer in enumerate(answers):
-        yield from context.judge(answer, hits.complete_page(LARGE_BYTES), hits.has_paragraph("path", path))
-        same = [other for other in answers[:number] if hits.render_id(other) == hits.render_id(answer)]
-        if same and same[0].content != answer.content:
-            yield answer.wrong("a hit with the bytes as rendered", "other bytes")
-    yield Figure("large_page_kept", int(len(set(map(hits.render_id, answers))) < len(answers)))
+    responses = hits.repeat(context, path)
+    for number, response in enumerate(responses):
+        yield from context.judge(response, hits.complete_page(LARGE_BYTES), hits.has_paragraph("path", path))
+        same = [other for other in responses[:number] if hits.render_id(other) == hits.render_id(response)]
+        if same and same[0].content != response.content:
+            yield response.wrong("a hit with the bytes as rendered", "other bytes")
+    yield Figure("large_page_kept", int(len(set(map(hits.render_id, responses))) < len(responses)))

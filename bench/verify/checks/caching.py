@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits, wire
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
@@ -17,7 +17,7 @@ from bench.verify.expect import status
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.rows import expected_pages, new_rows, soon_right, warm
 from bench.verify.visitor import SECRET_CHARACTERS
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 LIFETIME = "public, max-age=600"
 CONTROLS = (
@@ -50,46 +50,46 @@ TWO_LINES = {
 @check("keeps-pages", hits.require_cacheable)
 def keeps_pages(context: Context) -> Iterator[Finding]:
     """A page requested repeatedly is soon a hit, byte for byte as rendered."""
-    yield from _hit_as_rendered(context, hits.new_path(), hits.is_whole)
+    yield from _hit_as_rendered(context, hits.new_path(), hits.is_complete)
 
 
 @check("keeps-site", hits.require_probes, hits.require_visible_hits)
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     for path in context.site.main_paths:
-        answer = context.get(path)
-        if why := hits.obstacle_here(context, answer):
+        response = context.get(path)
+        if why := hits.obstacle_here(context, response):
             yield NotTried(f"{path} is not cached: {why}")
         else:
-            yield from _hit_as_rendered(context, path, partial(_ends, context, path), answer)
+            yield from _hit_as_rendered(context, path, partial(_ends, context, path), response)
 
 
 def _hit_as_rendered(
-    context: Context, path: str, is_right: Callable[[Answer], bool], *before: Answer
+    context: Context, path: str, is_right: Callable[[PageResponse], bool], *before: PageResponse
 ) -> Iterator[Finding]:
     """Expect a hit with the bytes of its rendering, possibly a rendering in `before`.
 
     Hits without an id belong to an unknown rendering, so all of them must have the same bytes.
     """
     known: dict[str | None, bytes] = {}
-    for answer in chain(before, (context.get(path) for _ in range(hits.MAX_TRIES))):
-        if not is_right(answer):
-            yield answer.wrong("status 200, a whole page", f"status {answer.status}, {len(answer.content)} bytes")
+    for response in chain(before, (context.get(path) for _ in range(hits.MAX_TRIES))):
+        if not is_right(response):
+            yield response.wrong("status 200, a whole page", f"status {response.status}, {len(response.content)} bytes")
             return
-        name = hits.render_id(answer)
+        name = hits.render_id(response)
         if name in known:
-            if known[name] != answer.content:
-                yield answer.wrong("a hit with the bytes as rendered", f"{len(answer.content)} other bytes")
+            if known[name] != response.content:
+                yield response.wrong("a hit with the bytes as rendered", f"{len(response.content)} other bytes")
             return
-        known[name] = answer.content
-    yield answer.wrong(f"a hit within {hits.MAX_TRIES} requests", f"{len(known)} renderings")
+        known[name] = response.content
+    yield response.wrong(f"a hit within {hits.MAX_TRIES} requests", f"{len(known)} renderings")
 
 
-def _ends(context: Context, path: str, answer: Answer) -> bool:
+def _ends(context: Context, path: str, response: PageResponse) -> bool:
     """True if a page has its end, or is a page of the project without a mark at the end."""
     site = context.site
     without = site.has_database and path in site.pages and not site.pages[path].body.rstrip().endswith("</html>")
-    return answer.status == 200 and (without or answer.text.rstrip().endswith("</html>"))
+    return response.status == 200 and (without or response.text.rstrip().endswith("</html>"))
 
 
 @check("other-statuses", hits.require_probes)
@@ -118,9 +118,9 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
     longer = hits.path_with_response(headers=[["Cache-Control", "max-age=600"]])
     warm = hits.repeat(context, longer)
     time.sleep(EXPIRED_S)
-    answer = context.get(longer)
-    if hits.is_hit(answer, warm) and int(answer.header("Age") or 0) < 1:
-        yield answer.wrong("an Age of a second at least", f"Age {answer.header('Age') or 'none'}")
+    response = context.get(longer)
+    if hits.is_hit(response, warm) and int(response.header("Age") or 0) < 1:
+        yield response.wrong("an Age of a second at least", f"Age {response.header('Age') or 'none'}")
     if hits.is_hit(again := context.get(path), [first]):
         yield again.wrong(f"another rendering after {EXPIRED_S:g} s, for Cache-Control says max-age=1", "the same one")
 
@@ -147,12 +147,12 @@ def set_cookie(context: Context) -> Iterator[Finding]:
 
 def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:
     """Expect each visitor to get their own Set-Cookie."""
-    answers = hits.repeat(context, path, hits.TIMES, headers)
-    every = chain.from_iterable(answer.all("Set-Cookie") for answer in answers)
+    responses = hits.repeat(context, path, hits.TIMES, headers)
+    every = chain.from_iterable(response.all("Set-Cookie") for response in responses)
     lines = [line.split(";")[0] for line in every]
     # A short one, such as of a language, may be the same for everybody.
     lines = [line for line in lines if len(line.partition("=")[2]) >= SECRET_CHARACTERS]
-    yield from hits.distinct(answers, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])
+    yield from hits.distinct(responses, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])
 
 
 @check("vary", hits.require_probes, leak=True, excuse=TWO_LINES)
@@ -167,8 +167,8 @@ def vary(context: Context) -> Iterator[Finding]:
         yield replace(finding, excuse="two lines") if isinstance(finding, Mismatch) else finding
     for name in ("Accept-Language", "User-Agent"):
         path = hits.with_headers(Vary=name)
-        answers = [context.get(path, {name: value}) for value in VALUES]
-        yield from hits.distinct(answers, f"renderings for values of {name}")
+        responses = [context.get(path, {name: value}) for value in VALUES]
+        yield from hits.distinct(responses, f"renderings for values of {name}")
 
 
 @check("authorization", hits.require_probes, leak=True)
@@ -181,7 +181,7 @@ def authorization(context: Context) -> Iterator[Finding]:
         for path in (hits.new_path(), hits.path_with_response(shows=["Authorization"], bare=True)):
             for who in order:
                 right = hits.has_paragraph("Authorization", f"[Basic {who}]" if who else "absent")
-                yield from context.ask(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
+                yield from context.expect(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
 
 
 @check("nonce", hits.require_probes, leak=True)
@@ -204,16 +204,16 @@ def partial_requests(context: Context) -> Iterator[Finding]:
     for name, value in scripts.items():
         path = hits.path_with_response(shows=[name])
         for _ in range(hits.TIMES):
-            yield from context.ask(path, hits.has_paragraph(name, f"[{value}]"), headers={name: value})
+            yield from context.expect(path, hits.has_paragraph(name, f"[{value}]"), headers={name: value})
         for _ in range(hits.TIMES):
-            yield from context.ask(path, hits.has_paragraph(name, "absent"), when="after a script's requests")
-        yield from context.ask(
+            yield from context.expect(path, hits.has_paragraph(name, "absent"), when="after a script's requests")
+        yield from context.expect(
             path, hits.has_paragraph(name, f"[{value}]"), headers={name: value}, when="after a page's requests"
         )
     path = hits.path_with_response(shows=["HX-Target"])
     hits.repeat(context, path, hits.TIMES, {"HX-Target": "made-up"})
     for _ in range(hits.TIMES):
-        yield from context.ask(
+        yield from context.expect(
             path, hits.has_paragraph("HX-Target", "absent"), when="after requests with a made-up HX-Target"
         )
 
@@ -228,8 +228,8 @@ def read_cookies(context: Context) -> Iterator[Finding]:
         )
         for theme in themes:
             cookie, header = ({"Cookie": f"theme={theme}"}, {"X-Theme": theme}) if theme else ({}, {})
-            yield from context.ask(of_cookie, hits.has_paragraph("cookie theme", theme or "none"), headers=cookie)
-            yield from context.ask(
+            yield from context.expect(of_cookie, hits.has_paragraph("cookie theme", theme or "none"), headers=cookie)
+            yield from context.expect(
                 of_header, hits.has_paragraph("X-Theme", f"[{theme}]" if theme else "absent"), headers=header
             )
 
@@ -244,33 +244,33 @@ def other_methods(context: Context) -> Iterator[Finding]:
         read = hits.repeat(context, path)
         sent += hits.repeat(context, path, method=method, body=b"a=1")
         yield from hits.distinct(sent, "renderings")
-        for expected, answers in ((method, sent), ("GET", read)):
-            for answer in answers:
-                yield from context.judge(answer, hits.has_paragraph("method", expected))
+        for expected, responses in ((method, sent), ("GET", read)):
+            for response in responses:
+                yield from context.judge(response, hits.has_paragraph("method", expected))
     path = hits.path_with_response(shows=["body"])
     for _ in range(hits.TIMES):
-        yield from context.ask(path, status(200), method="GET", body=b"of another", when="with a body")
-        yield from context.ask(path, hits.has_paragraph("body", ""), when="after one with a body")
+        yield from context.expect(path, status(200), method="GET", body=b"of another", when="with a body")
+        yield from context.expect(path, hits.has_paragraph("body", ""), when="after one with a body")
 
 
 @check("streaming", hits.require_probes)
 def streaming(context: Context) -> Iterator[Finding]:
     """A streamed page arrives whole and is not cached: a half-sent page does not show that the rest failed."""
-    answers = hits.repeat(context, hits.path_with_response(does=["stream"]))
-    yield from hits.distinct(answers, "renderings")
-    for answer in answers:
-        yield from context.judge(answer, hits.complete_page())
+    responses = hits.repeat(context, hits.path_with_response(does=["stream"]))
+    yield from hits.distinct(responses, "renderings")
+    for response in responses:
+        yield from context.judge(response, hits.complete_page())
 
 
 @check("broken-off", hits.require_probes)
 def broken_off(context: Context) -> Iterator[Finding]:
     """A page whose rendering fails halfway is not cached, however complete the first half looks."""
-    path, answers = hits.path_with_response(does=["break"]), []
+    path, responses = hits.path_with_response(does=["break"]), []
     for _ in range(hits.TIMES):
         # Servers may break off too, or send their own error page.
-        with contextlib.suppress(BadAnswer, OSError):
-            answers.append(wire.fetch(context.target, path))
-    right = [answer for answer in answers if answer.status == 200]
+        with contextlib.suppress(BadResponse, OSError):
+            responses.append(wire.fetch(context.target, path))
+    right = [response for response in responses if response.status == 200]
     yield from hits.distinct(right, "renderings")
 
 
@@ -286,7 +286,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
     hits.require_cacheable(context)
     with context.own.beside() as second:
         other = context.beside(second)
-        yield from answered_by(context, other)
+        yield from served_by(context, other)
         if context.site.has_rows and not hits.without_invalidation(context):
             with new_rows(context) as (writer, (row,)):
                 warm(other, expected_pages(other, row, None))
@@ -294,13 +294,13 @@ def shared_cache(context: Context) -> Iterator[Finding]:
                 yield from soon_right(other, row, old, "an edit at the first server")
 
 
-def answered_by(context: Context, other: Context) -> Iterator[Finding]:
+def served_by(context: Context, other: Context) -> Iterator[Finding]:
     """Expect a page stored by one server to be a hit at the other, for visitors of the same host."""
     path = hits.new_path()
     stored = hits.until_hit(context, path)
     if stored is None:
         yield context.get(path).wrong("a hit in the end, at the first server", "rendered each time")
         return
-    answer = other.get(path, host=context.target.netloc)
-    if not hits.is_hit(answer, [stored]) or answer.content != stored.content:
-        yield answer.wrong("at the second server, the page that the first stored", "it is rendered again")
+    response = other.get(path, host=context.target.netloc)
+    if not hits.is_hit(response, [stored]) or response.content != stored.content:
+        yield response.wrong("at the second server, the page that the first stored", "it is rendered again")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import PROGRAM
-from bench.serve.machine.http import HEALTHY, BadAnswer
+from bench.serve.machine.http import HEALTHY, BadResponse
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
@@ -21,7 +21,7 @@ from bench.verify.odd_clients import prefix_headers
 from bench.verify.page_parser import TOKEN, ParsedPage
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 FOREIGN = "other.example"
 # A link with the prefix or the host of a forged header.
@@ -40,7 +40,7 @@ CLAIMED = ("203.0.113.7", "2001:db8::7")
 NO_ADDRESS = (
     "the site sees no address of a client: a Unix socket has none, and the project reads no header of the proxy"
 )
-SEEN = {"no address": NO_ADDRESS, "port": ""}
+EXCUSES = {"no address": NO_ADDRESS, "port": ""}
 # Session cookies that the site never set: NUL, which PostgreSQL refuses in a text, bytes that are not UTF-8, a lone
 # escape, a value far too long.
 NUL = r'"abcdefgh\000"'
@@ -76,11 +76,11 @@ def with_underscores(context: Context) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in forged_headers(context).items()}
 
 
-def said_inside(context: Context, answer: Answer) -> dict[str, Any]:
+def inside_facts(context: Context, response: PageResponse) -> dict[str, Any]:
     """A worker's report on itself and on the request; raises NotTried without such a probe."""
-    if answer.status == 404:
+    if response.status == 404:
         raise NotTried(NEEDS_PROBES)
-    found: dict[str, Any] = json.loads(answer.body) if answer.status == 200 else {}
+    found: dict[str, Any] = json.loads(response.body) if response.status == 200 else {}
     return found
 
 
@@ -95,9 +95,9 @@ def unknown_host(context: Context) -> Iterator[Finding]:
     pages = [path for path in context.site.main_paths if path not in context.site.description.health_checks]
     for path in [*pages, context.site.urls.get("login", UNKNOWN_PATH)]:
         for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
-            answer = context.get(path, host=host)
-            yield from context.judge(answer, status(400), excuse="own 500" if answer.status == 500 else "")
-    yield from context.ask(context.site.url("home"), status(200), when="with the right Host after that")
+            response = context.get(path, host=host)
+            yield from context.judge(response, status(400), excuse="own 500" if response.status == 500 else "")
+    yield from context.expect(context.site.url("home"), status(200), when="with the right Host after that")
 
 
 @check("health-by-address")
@@ -107,21 +107,21 @@ def health_by_address(context: Context) -> Iterator[Finding]:
         raise NotTried(f"the project has no page only for health checks: name one as health, see `{PROGRAM} doctor`")
     for path in context.site.description.health_checks:
         for host in ADDRESSES:
-            yield from context.ask(path, status_in(HEALTHY, "status 200 to 299"), host=host)
+            yield from context.expect(path, status_in(HEALTHY, "status 200 to 299"), host=host)
 
 
 @check("no-host", excuse={"taken": "no server here refuses it: it is taken for one to the server's own address"})
 def no_host(context: Context) -> Iterator[Finding]:
     """An HTTP/1.1 request without a Host header gets a 400 (RFC 9112, section 3.2)."""
-    answer = context.get(context.site.url("home"), host=None)
-    yield from context.judge(answer, status(400), excuse="taken" if answer.status == 200 else "")
+    response = context.get(context.site.url("home"), host=None)
+    yield from context.judge(response, status(400), excuse="taken" if response.status == 200 else "")
 
 
 def own_links() -> Expectation:
     """Expect a page whose links, scripts and styles have nothing of the forged headers."""
 
-    def wrong(answer: Answer) -> str | None:
-        page = ParsedPage(answer.text)
+    def wrong(response: PageResponse) -> str | None:
+        page = ParsedPage(response.text)
         forged = [link for link in (*page.links, *page.scripts, *page.styles) if FORGED.search(link)]
         if not forged:
             return None
@@ -145,8 +145,8 @@ def forged(context: Context) -> Iterator[Finding]:
     token = (visitor.token(login) if login else None) or ""
     for claim in forged_headers(context).items():
         for path, _, location in redirecting(context)[:1]:
-            yield from context.ask(path, leads_to(context, location), headers=[claim])
-        yield from context.ask(context.site.url("home"), own_links(), headers=[claim])
+            yield from context.expect(path, leads_to(context, location), headers=[claim])
+        yield from context.expect(context.site.url("home"), own_links(), headers=[claim])
         if login and token:
             # A form without a password gets the form again, unless the site believes in another origin.
             form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, dict([claim]))
@@ -160,9 +160,9 @@ def forged_names(context: Context) -> Iterator[Finding]:
     """A header name with underscores never overwrites the server's variable of the same name."""
     for claim in with_underscores(context).items():
         for path, _, location in redirecting(context)[:1]:
-            answer = context.get(path, [claim])
-            if answer.status not in (400, 403):
-                yield from context.judge(answer, leads_to(context, location))
+            response = context.get(path, [claim])
+            if response.status not in (400, 403):
+                yield from context.judge(response, leads_to(context, location))
 
 
 @check("interpreter")
@@ -170,24 +170,24 @@ def interpreter(context: Context) -> Iterator[Finding]:
     """A worker runs the Python and the Django of the project's environment, and not as root unless configured."""
     if not context.site.has_database:
         raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
-    answer = yield from context.ask(INSIDE, status(200), when="(a site with the app `bench.serve.inside`)")
-    if answer.status == 200:
-        found = json.loads(answer.body)
+    response = yield from context.expect(INSIDE, status(200), when="(a site with the app `bench.serve.inside`)")
+    if response.status == 200:
+        found = json.loads(response.body)
         for name, expected in context.site.interpreter.items():
             if found[name] != expected:
-                yield answer.wrong(f"{name} {expected} inside a worker", str(found[name]))
+                yield response.wrong(f"{name} {expected} inside a worker", str(found[name]))
         if found["user_id"] == 0 and os.environ.get("BENCH_USER") != "root":
-            yield answer.wrong("a worker of an ordinary user", "user id 0, root")
+            yield response.wrong("a worker of an ordinary user", "user id 0, root")
 
 
-@check("client", require_stranger, excuse=SEEN)
+@check("client", require_stranger, excuse=EXCUSES)
 def client(context: Context) -> Iterator[Finding]:
     """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
     for claims in ([], *([claim] for claim in forged_headers(context).items())):
-        answer = yield from context.ask(INSIDE, status(200), headers=claims)
-        if answer.status != 200:
+        response = yield from context.expect(INSIDE, status(200), headers=claims)
+        if response.status != 200:
             return
-        yield from _seen(context, answer)
+        yield from _compared(context, response)
     if context.settings.get("listener") == BEHIND:
         yield from _balanced(context)
 
@@ -198,12 +198,12 @@ def _balanced(context: Context) -> Iterator[Finding]:
         yield NotTried("trusted_proxies has no address of this machine: what a balancer says cannot be tried")
         return
     balancer = replace(context, target=replace(context.target, source=CLIENT))
-    answer = yield from balancer.ask(INSIDE, status(200), headers=BALANCED)
-    found = json.loads(answer.body) if answer.status == 200 else {}
+    response = yield from balancer.expect(INSIDE, status(200), headers=BALANCED)
+    found = json.loads(response.body) if response.status == 200 else {}
     for name, expected in BELIEVED.items():
         if found.get(name, expected) != expected:
             excuse = "" if found["client"] else "no address"
-            yield answer.wrong(
+            yield response.wrong(
                 f"{name} {expected} as the site sees it, by a trusted proxy", str(found[name]), "", excuse
             )
 
@@ -214,12 +214,12 @@ def forwarded_for(context: Context) -> Iterator[Finding]:
     trusted, and no web server hands it on to a project that might use it."""
     for claimed in CLAIMED:
         for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
-            answer = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
-            found = said_inside(context, answer)
+            response = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
+            found = inside_facts(context, response)
             if found.get("client") == claimed:
-                yield answer.wrong("another client than the first of X-Forwarded-For", f"client {claimed}")
+                yield response.wrong("another client than the first of X-Forwarded-For", f"client {claimed}")
             if _has_web_server(context) and found.get("forwarded_for", "").startswith(claimed):
-                yield answer.wrong("an X-Forwarded-For of the web server's", f"the client's, with {claimed}")
+                yield response.wrong("an X-Forwarded-For of the web server's", f"the client's, with {claimed}")
 
 
 def _has_web_server(context: Context) -> bool:
@@ -230,20 +230,20 @@ def _has_web_server(context: Context) -> bool:
     return len(case.servers) > 1 or case.web_server_has_static_files
 
 
-@check("underscores", require_stranger, excuse=SEEN)
+@check("underscores", require_stranger, excuse=EXCUSES)
 def underscores(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused, dropped, or without effect on the site."""
     for claim in with_underscores(context).items():
-        answer = context.get(INSIDE, [claim])
-        if said_inside(context, answer):
-            yield from _seen(context, answer)
+        response = context.get(INSIDE, [claim])
+        if inside_facts(context, response):
+            yield from _compared(context, response)
         else:
-            yield from context.judge(answer, status(200, 400, 403))
+            yield from context.judge(response, status(200, 400, 403))
 
 
-def _seen(context: Context, answer: Answer) -> Iterator[Finding]:
+def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
     """Compare the client and the address as the site sees them."""
-    target, found = context.target, json.loads(answer.body)
+    target, found = context.target, json.loads(response.body)
     right = {"scheme": target.scheme, "host": target.netloc, "port": str(target.port)}
     if target.host in HERE:
         # The client's address as seen from elsewhere is not known here.
@@ -253,7 +253,7 @@ def _seen(context: Context, answer: Answer) -> Iterator[Finding]:
     for name, expected in right.items():
         if found[name] != expected:
             excuse = excuses.get(name, "")
-            yield answer.wrong(f"{name} {expected} as the site sees it", str(found[name]), excuse=excuse)
+            yield response.wrong(f"{name} {expected} as the site sees it", str(found[name]), excuse=excuse)
 
 
 @check("odd-cookies", excuse={"NUL": "a NUL in the session cookie is a 500 of Django's own sessions on this database"})
@@ -262,9 +262,9 @@ def odd_cookies(context: Context) -> Iterator[Finding]:
     kinds = [context.site.urls[kind] for kind in ("home", "detail", "login") if kind in context.site.urls]
     for path in dict.fromkeys(kinds):
         for value in ODD_SESSIONS:
-            answer = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"})
-            excuse = "NUL" if answer.status == 500 and value == NUL else ""
-            yield from context.judge(answer, status(200, 400), excuse=excuse)
+            response = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"})
+            excuse = "NUL" if response.status == 500 and value == NUL else ""
+            yield from context.judge(response, status(200, 400), excuse=excuse)
 
 
 @check("odd-bytes")
@@ -273,16 +273,16 @@ def odd_bytes(context: Context) -> Iterator[Finding]:
     # A page that no layer caches: the byte comes as far as the application.
     login = context.site.urls.get("login", INSIDE)
     for name in (*forged_headers(context), *with_underscores(context)):
-        yield from context.ask(login, status(200, 400), headers={name: ODD_BYTE})
+        yield from context.expect(login, status(200, 400), headers={name: ODD_BYTE})
 
 
 @check("underscores-dropped")
 def underscores_dropped(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused or dropped in front of the site: CGI reads underscores as dashes."""
-    answer = context.get(INSIDE, {UNKNOWN_NAME: "yes"})
-    if UNKNOWN_NAME.lower().replace("_", "-") in said_inside(context, answer).get("headers", []):
-        yield answer.wrong("refused, or without the header", "the site was given it")
-    yield from context.judge(answer, status(200, 400, 403))
+    response = context.get(INSIDE, {UNKNOWN_NAME: "yes"})
+    if UNKNOWN_NAME.lower().replace("_", "-") in inside_facts(context, response).get("headers", []):
+        yield response.wrong("refused, or without the header", "the site was given it")
+    yield from context.judge(response, status(200, 400, 403))
 
 
 @check("many-headers")
@@ -292,8 +292,8 @@ def many_headers(context: Context) -> Iterator[Finding]:
     for count in HEADER_COUNTS:
         headers = [(f"X-Verify-{number}", "1") for number in range(count)]
         try:
-            answer = context.get(home, headers)
-        except (BadAnswer, OSError) as error:
-            raise BadAnswer(f"GET {home} with {count} headers: {error}") from None
-        if answer.status not in (200, 400, 413, 431):
-            yield answer.wrong("status 200, 400, 413 or 431", what=f"GET {home} with {count} headers")
+            response = context.get(home, headers)
+        except (BadResponse, OSError) as error:
+            raise BadResponse(f"GET {home} with {count} headers: {error}") from None
+        if response.status not in (200, 400, 413, 431):
+            yield response.wrong("status 200, 400, 413 or 431", what=f"GET {home} with {count} headers")

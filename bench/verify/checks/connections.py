@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from ssl import SSLContext, SSLError, SSLSession, TLSVersion
 
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer, ConnectionClosed, Target
+from bench.serve.machine.http import BadResponse, ConnectionClosed, Target
 from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.checks.bodies import MARK, form
@@ -17,7 +17,7 @@ from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import require_probes
-from bench.verify.wire import Answer, Connection
+from bench.verify.wire import Connection, PageResponse
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10
 SLOW_PIECES = 6
@@ -55,17 +55,17 @@ def pipelining(context: Context) -> Iterator[Finding]:
         yield from _in_turn(context, paths, lambda path: connection.read(), f"of {len(paths)} sent at once")
 
 
-def _in_turn(context: Context, paths: list[str], read: Callable[[str], Answer], what: str) -> Iterator[Finding]:
+def _in_turn(context: Context, paths: list[str], read: Callable[[str], PageResponse], what: str) -> Iterator[Finding]:
     """Expect right responses on a connection until the server closes it, possibly after the first."""
     for number, path in enumerate(paths):
         try:
-            answer = read(path)
+            response = read(path)
         except ENDED:
             if number == 0:
                 raise
             return
-        yield from _wrong(context, path, answer, f"as request {number + 1} {what}")
-        if not answer.keeps_open:
+        yield from _wrong(context, path, response, f"as request {number + 1} {what}")
+        if not response.keeps_open:
             return
 
 
@@ -74,21 +74,21 @@ def http_1_0(context: Context) -> Iterator[Finding]:
     """An HTTP/1.0 client gets the whole page without chunks, and then the connection is closed."""
     for path in _paths(context):
         with Connection(context.target) as connection:
-            answer = connection.exchange("GET", path, version="1.0")
-            yield from context.judge(answer, no_header("Transfer-Encoding"), when="with HTTP/1.0")
-            yield from _wrong(context, path, answer, "with HTTP/1.0")
+            response = connection.exchange("GET", path, version="1.0")
+            yield from context.judge(response, no_header("Transfer-Encoding"), when="with HTTP/1.0")
+            yield from _wrong(context, path, response, "with HTTP/1.0")
             if extra := connection.rest():
-                yield answer.wrong("nothing after a response to HTTP/1.0", f"{len(extra)} bytes")
+                yield response.wrong("nothing after a response to HTTP/1.0", f"{len(extra)} bytes")
 
 
 @check("slow-request", require_probes)
 def slow_request(context: Context) -> Iterator[Finding]:
     """A request that arrives in small pieces gets the right response."""
     home = context.site.url("home")
-    answer = _send_slowly(context, http.build(context.target, "GET", home))
-    yield from _wrong(context, home, answer, "in pieces")
-    answer = _send_slowly(context, form(context))
-    yield from context.judge(answer, status(200), has(MARK, what="the form as sent"), when="a form in pieces")
+    response = _send_slowly(context, http.build(context.target, "GET", home))
+    yield from _wrong(context, home, response, "in pieces")
+    response = _send_slowly(context, form(context))
+    yield from context.judge(response, status(200), has(MARK, what="the form as sent"), when="a form in pieces")
 
 
 @check("slow-reader")
@@ -98,18 +98,18 @@ def slow_reader(context: Context) -> Iterator[Finding]:
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
         connection.send(http.build(context.target, "GET", large, {"Connection": "close"}))
         # The kernels of both sides buffer the response; the pauses make the reader slow.
-        answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
-    yield from context.judge(answer, body(context.get(large).body, "the whole file"), when=f"GET {large} read slowly")
+        response = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
+    yield from context.judge(response, body(context.get(large).body, "the whole file"), when=f"GET {large} read slowly")
 
 
-def _send_slowly(context: Context, request: bytes) -> Answer:
-    """Send a request in pieces and return the response; raises BadAnswer if a response comes before the last piece."""
+def _send_slowly(context: Context, request: bytes) -> PageResponse:
+    """Send a request in pieces and return the response; raises BadResponse if one comes before the last piece."""
     size = len(request) // SLOW_PIECES + 1
     with Connection(context.target) as connection:
         for start in range(0, len(request), size):
             connection.send(request[start : start + size])
             if start + size < len(request) and not connection.quiet_for(SLOW_PAUSE_S):
-                raise BadAnswer(f"a response before the request was complete: {connection.early_bytes()[:60]!r}")
+                raise BadResponse(f"a response before the request was complete: {connection.early_bytes()[:60]!r}")
         return connection.read()
 
 
@@ -125,10 +125,10 @@ def protocol_word(context: Context) -> Iterator[Finding]:
     try:
         with Connection(context.target) as connection:
             connection.send(request)
-            answer = connection.read()
+            response = connection.read()
     except (ConnectionClosed, ConnectionResetError):
         return
-    yield from context.judge(answer, status_in((200, *REFUSED), "status 200, or 400 to 499"), when="GET / HTTP/1.1 x")
+    yield from context.judge(response, status_in((200, *REFUSED), "status 200, or 400 to 499"), when="GET / HTTP/1.1 x")
 
 
 @check("plain-http2")
@@ -151,9 +151,9 @@ def websocket(context: Context) -> Iterator[Finding]:
     """A WebSocket handshake for an ordinary page gets a response at once: no 101, no 5xx, and the site goes on."""
     home = context.site.url("home")
     with Connection(context.target) as connection:
-        answer = connection.exchange("GET", home, HANDSHAKE)
-    yield from context.judge(answer, no_server_error)
-    yield from context.ask(home, status(200), when="after a WebSocket's handshake")
+        response = connection.exchange("GET", home, HANDSHAKE)
+    yield from context.judge(response, no_server_error)
+    yield from context.expect(home, status(200), when="after a WebSocket's handshake")
 
 
 @check("tls")
@@ -205,7 +205,7 @@ def concurrency(context: Context) -> Iterator[Finding]:
         slowest_s = max(slowest_s, time.monotonic() - begun)
     number = crowd(slowest_s)
     own = Expectation(
-        "its own page", lambda answer: _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
+        "its own page", lambda response: _right(context, str(response.sent and response.sent.path)).wrong(response)
     )
     # Each client has a keep-alive connection and gets all its responses in the end.
     with Clients(context, paths, number, status(200), own) as clients:
@@ -225,7 +225,7 @@ def _right(context: Context, path: str) -> Expectation:
     return body(context.first(path).body, "the file")
 
 
-def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Finding]:
+def _wrong(context: Context, path: str, response: PageResponse, when: str) -> Iterator[Finding]:
     """Compare a response to GET `path`."""
-    when = when if answer.sent else f"GET {path} {when}"
-    yield from context.judge(answer, status(200), _right(context, path), when=when)
+    when = when if response.sent else f"GET {path} {when}"
+    yield from context.judge(response, status(200), _right(context, path), when=when)

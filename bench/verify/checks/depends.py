@@ -29,7 +29,7 @@ from bench.verify.odd_clients import (
     merged,
 )
 from bench.verify.site import MAX_PAGES
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 PURGE = "/__probe__/purge/"
 # A server with pages in files may look only once a second if its open file is still current.
@@ -89,7 +89,7 @@ def _refused_names(context: Context) -> Iterator[NotTried]:
 def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
     """Findings on the pages of these clients."""
     if dependent := _dependent_pages(context):
-        context.require_alone()
+        context.require_exclusive()
     for path in dependent:
         for client in clients(context):
             yield from _of_project(context, path, client)
@@ -111,10 +111,10 @@ def _probed(context: Context, client: OddClient, show: str, usual: str | None) -
         order = [(client, right if client.alias else right[:1]), (USUAL, right[1:])]
         for asking, allowed in order if odd_first else reversed(order):
             for _ in range(TIMES):
-                answer = asking.get(context, path)
-                if (got := answer.paragraphs.get(show)) not in allowed:
+                response = asking.get(context, path)
+                if (got := response.paragraphs.get(show)) not in allowed:
                     what = _words(f"a page that shows {show}", client, odd_first)
-                    yield answer.wrong(str(allowed[0]), str(got), what)
+                    yield response.wrong(str(allowed[0]), str(got), what)
                     return
 
 
@@ -196,9 +196,9 @@ def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:
     return _expected(context, client.get(context, path, _nobody()))
 
 
-def _expected(context: Context, answer: Answer) -> ExpectedPage:
-    text = as_in_process(answer.text, context.target)
-    return ExpectedPage(answer.status, answer.content_type, text, location=answer.header("Location"))
+def _expected(context: Context, response: PageResponse) -> ExpectedPage:
+    text = as_in_process(response.text, context.target)
+    return ExpectedPage(response.status, response.content_type, text, location=response.header("Location"))
 
 
 def _nobody() -> str:
@@ -214,12 +214,12 @@ def _both_orders(
         order = [(client, [odd, usual] if client.alias else [odd]), (USUAL, [usual])]
         for asking, allowed in order if odd_first else reversed(order):
             for _ in range(TIMES):
-                answer = asking.get(context, path)
-                got = _expected(context, answer)
+                response = asking.get(context, path)
+                got = _expected(context, response)
                 if not any(right.same(got) and right.location == got.location for right in allowed):
                     wanted, found = allowed[0].difference(got.body) or ("another response", "the same text")
                     words = f"status {allowed[0].status}, {wanted}"
-                    yield answer.wrong(words, f"status {got.status}, {found}", _words(path, client, odd_first))
+                    yield response.wrong(words, f"status {got.status}, {found}", _words(path, client, odd_first))
                     return
 
 
@@ -234,8 +234,8 @@ def _make_cold(context: Context) -> None:
     if hits.without_invalidation(context):
         context.own.empty_layer()
         return
-    answer = context.get(PURGE, method="POST", body=b"")
-    if answer.status != 200:
+    response = context.get(PURGE, method="POST", body=b"")
+    if response.status != 200:
         raise NotTried(NEEDS_PROBES)
     if any(layer.bodies for layer in context.layers):
         time.sleep(COLD_S)

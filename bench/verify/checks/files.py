@@ -17,7 +17,7 @@ from bench.verify.crowd import Clients
 from bench.verify.expect import Expectation
 from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.rows import Row, Writer
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 CLIENTS = 64
 ROWS = 3
@@ -45,7 +45,7 @@ def whole_pages(context: Context) -> Iterator[Finding]:
         with Clients(context, paths, CLIENTS, complete) as clients:
             most = rewrite(context, writer, made, WRITING_S)
         yield from clients.wrong
-        yield Figure("large_pages_read", clients.answers)
+        yield Figure("large_pages_read", clients.responses)
         if most:
             yield Figure("largest_store_bytes", most)
             bound = ROWS * COPIES * size + OVERHEAD_BYTES
@@ -54,18 +54,18 @@ def whole_pages(context: Context) -> Iterator[Finding]:
             yield from left_over(context, 0)
 
 
-def _incomplete(answer: Answer) -> str | None:
+def _incomplete(response: PageResponse) -> str | None:
     """The fault of a large page, or None: a complete page repeats one title from its first line to its last."""
-    right = answer.status == 200 and _is_whole(answer.content)
+    right = response.status == 200 and _is_complete(response.content)
     if right:
         return None
-    return f"status {answer.status}, {len(answer.content)} bytes of it"
+    return f"status {response.status}, {len(response.content)} bytes of it"
 
 
 complete = Expectation("status 200, the complete page of one rendering", _incomplete)
 
 
-def _is_whole(content: bytes) -> bool:
+def _is_complete(content: bytes) -> bool:
     begin, lines, end = (
         content.partition(b'<p id="%s">' % name)[2].partition(b"<")[0].strip() for name in (b"begin", b"lines", b"end")
     )
@@ -73,20 +73,20 @@ def _is_whole(content: bytes) -> bool:
     return bool(whole) and content.rstrip().endswith(b"</html>")
 
 
-def large_pages(context: Context, made: list[Row]) -> tuple[list[str], int]:
+def large_pages(context: Context, written: list[Row]) -> tuple[list[str], int]:
     """The paths of the rows' large pages, and how many bytes one has."""
-    paths = [f"{row.probe_page}large/" for row in made]
-    answer = context.get(paths[0])
-    if wrong := _incomplete(answer):
-        raise ValueError(f"{answer.sent}: {wrong}, not {complete.words}")
-    return paths, len(answer.content)
+    paths = [f"{row.probe_page}large/" for row in written]
+    response = context.get(paths[0])
+    if wrong := _incomplete(response):
+        raise ValueError(f"{response.sent}: {wrong}, not {complete.words}")
+    return paths, len(response.content)
 
 
-def rewrite(context: Context, writer: Writer, made: list[Row], seconds: float) -> int:
+def rewrite(context: Context, writer: Writer, written: list[Row], seconds: float) -> int:
     """Change the rows for so many seconds; returns the most bytes that the layer stored in files meanwhile."""
     deadline, most = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
-        for row in made:
+        for row in written:
             writer.write(row, "edit")
             time.sleep(STORE_S)
             most = max(most, _bytes(context))
@@ -109,7 +109,7 @@ def cut_off(context: Context) -> Iterator[Finding]:
     for path in stored_files(context):
         with contextlib.suppress(FileNotFoundError):
             content = path.read_bytes()
-            if b'<p id="begin">' in content and not is_temporary(path) and not _is_whole(content):
+            if b'<p id="begin">' in content and not is_temporary(path) and not _is_complete(content):
                 name = path.relative_to(context.own.store)
                 yield Mismatch(f"{name}: a complete page", f"{len(content)} bytes of one")
 

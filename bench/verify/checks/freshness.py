@@ -22,7 +22,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.in_process import ExpectedPage, as_in_process
 from bench.verify.rows import PendingPage, Row, Writer
 from bench.verify.site import INSIDE, MAX_PAGES
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 # The time to live of the clone, if nothing else ends a stale page.
 SHORT_TTL_S = 2
@@ -42,11 +42,11 @@ IN_TRANSACTION = ROLL_BACK, COMMIT_LATE = "roll-back", "commit-late"
 WRITES = ("comment", "edit", "edit", "update", "update", ROLL_BACK, COMMIT_LATE, "delete")
 AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
-TOLD = "told-of-writes"
+TOLD_OF_WRITES = "told-of-writes"
 # Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
 SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
 
-check = partial(any_check, group="freshness", alone=True)
+check = partial(any_check, group="freshness", is_exclusive=True)
 
 
 def require_invalidation(context: Context, described: bool = False) -> None:
@@ -61,12 +61,12 @@ def require_invalidation(context: Context, described: bool = False) -> None:
 
 def expiring(context: Context) -> str:
     """Names of the layers without invalidation; empty if declared, so that `--check` shows the failure."""
-    if TOLD in context.declared:
+    if TOLD_OF_WRITES in context.declared:
         return ""
     return ", ".join(layer.name for layer in hits.without_invalidation(context))
 
 
-@check(TOLD)
+@check(TOLD_OF_WRITES)
 def writes(context: Context) -> Iterator[Finding]:
     """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row, and a new row
     invalidates the other pages of its list; no page ever shows a write after a rollback."""
@@ -106,16 +106,16 @@ def deploys(context: Context) -> Iterator[Finding]:
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
     paths = [hits.new_path(), *context.site.main_paths]
-    before: list[Answer] = []
+    before: list[PageResponse] = []
     for path in paths:
         before += hits.repeat(context, path, WARM)
     context.site.run_write(["invalidatepages"], context.env)
     deadline = time.monotonic() + rows.INVALIDATED_S
     for path in paths:
-        while hits.is_hit(answer := context.get(path), before) and time.monotonic() < deadline:
+        while hits.is_hit(response := context.get(path), before) and time.monotonic() < deadline:
             time.sleep(rows.PAUSE_S)
-        if hits.is_hit(answer, before):
-            yield answer.wrong("a new rendering after invalidatepages", "the page from before it")
+        if hits.is_hit(response, before):
+            yield response.wrong("a new rendering after invalidatepages", "the page from before it")
 
 
 @check("read-your-write", require_invalidation, thorough=True)
@@ -130,8 +130,8 @@ def read_your_write(context: Context) -> Iterator[Finding]:
             for number in range(READS):
                 for right in rows.expected_pages(context, row, old):
                     asked += 1
-                    if not right.met(answer := context.get(right.path)):
-                        yield right.wrong(answer, f"read {number + 1} after an edit")
+                    if not right.met(response := context.get(right.path)):
+                        yield right.wrong(response, f"read {number + 1} after an edit")
     yield Figure("reads_after_writes", asked)
 
 
@@ -147,10 +147,10 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
             yield from wrong
             waited += rows.settle(context, rows.waiting(context, new, row, rows.INVALIDATED_S, what))
             row = new
-        yield from _found(waited)
+        yield from _findings(waited)
 
 
-@any_check("rows-counted", rows.require_rows, stage=AFTER, alone=True, thorough=True)
+@any_check("rows-counted", rows.require_rows, stage=AFTER, is_exclusive=True, thorough=True)
 def rows_counted(context: Context) -> Iterator[Finding]:
     """Pages count rows as the database does: after a new row, a moved one and a deleted one."""
     home = context.site.url("home")
@@ -159,10 +159,10 @@ def rows_counted(context: Context) -> Iterator[Finding]:
             post = row.post_page or home
             row = writer.write(row, what)
             totals = writer.write(other, "count").totals
-            yield from context.ask(home, has(totals), headers=context.bypass, when=f"after {what}")
+            yield from context.expect(home, has(totals), headers=context.bypass, when=f"after {what}")
             if what == "move":
                 # Of two comments one is left.
-                yield from context.ask(post, has(ONE_LEFT), headers=context.bypass, when=f"after {what}")
+                yield from context.expect(post, has(ONE_LEFT), headers=context.bypass, when=f"after {what}")
 
 
 @check("told-of-old-pages", require_invalidation, thorough=True)
@@ -181,18 +181,18 @@ def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
     """Expect the second page of a list, cached so long ago, to list other rows after a new row."""
     path = f"{context.site.url('section')}page/2/"
 
-    def links(answer: Answer) -> list[str]:
-        return page_parser.ParsedPage(answer.text).links
+    def links(response: PageResponse) -> list[str]:
+        return page_parser.ParsedPage(response.text).links
 
     before = hits.repeat(context, path, WARM)[-1]
     time.sleep(after_s)
     with rows.new_rows(context):
         deadline = time.monotonic() + rows.INVALIDATED_S
         now = links(context.get(path, context.bypass))
-        while links(answer := context.get(path)) != now and time.monotonic() < deadline:
+        while links(response := context.get(path)) != now and time.monotonic() < deadline:
             time.sleep(rows.PAUSE_S)
-    if before.status == 200 and links(answer) != now:
-        yield answer.wrong("the rows that a new one moved there", "those from before it", f"GET {path} after a write")
+    if before.status == 200 and links(response) != now:
+        yield response.wrong("the rows that a new one moved there", "those from before it", f"GET {path} after a write")
 
 
 def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[Row, list[Mismatch]]:
@@ -208,14 +208,14 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
         deadline = time.monotonic() + GATE_S
         while not writing.done() and not writer.gate(row, "look") and time.monotonic() < deadline:
             time.sleep(rows.PAUSE_S)
-        answers = [context.get(path) for path in paths]
+        responses = [context.get(path) for path in paths]
         writer.gate(row, "open")
         row = writing.result()
-    answers += [context.get(path) for path in paths]
+    responses += [context.get(path) for path in paths]
     wrong: list[Mismatch] = []
-    for answer in answers:
-        shown = [word for word in row.never if word in answer.text]
-        wrong += [answer.wrong("nothing of a rolled-back write", word) for word in shown]
+    for response in responses:
+        shown = [word for word in row.never if word in response.text]
+        wrong += [response.wrong("nothing of a rolled-back write", word) for word in shown]
     return row, wrong
 
 
@@ -230,9 +230,9 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
                 yield NotTried(NO_RACE)
                 return
             right, late = raced
-            for answer in late:
-                if not right.met(answer):
-                    yield right.wrong(answer, "requested after a write during an older rendering")
+            for response in late:
+                if not right.met(response):
+                    yield right.wrong(response, "requested after a write during an older rendering")
             yield from rows.wrong_pages(rows.settle(context, [after_race(right, rows.INVALIDATED_S)]))
 
 
@@ -269,22 +269,22 @@ def time_to_live(context: Context) -> Iterator[Finding]:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
         rows.settle(context, waited, stale_until_expired=True)
-        yield from _first_answers(context, writer, unasked, bound_s)
+        yield from _first_responses(context, writer, unasked, bound_s)
         yield Figure("time_to_live_s", SHORT_TTL_S)
-        yield from _found(waited, "old")
+        yield from _findings(waited, "old")
 
 
-def _first_answers(context: Context, writer: Writer, row: Row, bound_s: float) -> Iterator[Finding]:
+def _first_responses(context: Context, writer: Writer, row: Row, bound_s: float) -> Iterator[Finding]:
     """Expect fresh pages in the first responses since a write: a cache may serve an old page once."""
     rows.warm(context, rows.expected_pages(context, row, None))
     rights = rows.expected_pages(context, writer.write(row, UNSIGNALLED), row)
     time.sleep(bound_s)
     for right in rights:
-        if right.path in (row.author_page, row.post_page) and not right.met(answer := context.get(right.path)):
-            yield right.wrong(answer, f"{bound_s:g} s after a write, by the first visitor since")
+        if right.path in (row.author_page, row.post_page) and not right.met(response := context.get(right.path)):
+            yield right.wrong(response, f"{bound_s:g} s after a write, by the first visitor since")
 
 
-def _found(waited: list[PendingPage], name: str = "fresh") -> Iterator[Finding]:
+def _findings(waited: list[PendingPage], name: str = "fresh") -> Iterator[Finding]:
     yield from rows.wrong_pages(waited)
     taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
     if taken:
@@ -342,13 +342,13 @@ def _linked(context: Context, page: str) -> list[str]:
 def _stale(context: Context, path: str, right: ExpectedPage, until: float) -> Iterator[Finding]:
     """Expect the page to become the one rendered in process, in time."""
     while True:
-        answer = context.get(path)
-        wrong = right.difference(as_in_process(answer.text, context.target)) if right.status == 200 else None
-        if answer.status == right.status and wrong is None:
+        response = context.get(path)
+        wrong = right.difference(as_in_process(response.text, context.target)) if right.status == 200 else None
+        if response.status == right.status and wrong is None:
             return
         if time.monotonic() > until:
             break
         time.sleep(rows.PAUSE_S)
     expected, got = wrong or ("another status", "the text from before")
     words = f"GET {path} after the described write"
-    yield answer.wrong(f"status {right.status}, {expected}", f"status {answer.status}, {got}", words)
+    yield response.wrong(f"status {right.status}, {expected}", f"status {response.status}, {got}", words)

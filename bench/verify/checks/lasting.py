@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, NotTried
 from bench.verify.odd_clients import LOOPBACK, SOURCE
 from bench.verify.site import INSIDE
-from bench.verify.wire import Answer, fetch
+from bench.verify.wire import PageResponse, fetch
 
 # The time to live of the clone, and how much older a page may be: servers count in whole seconds.
 TTL_S, OLDER_S = 6, 1.5
@@ -49,16 +49,16 @@ def time_kept(context: Context) -> Iterator[Finding]:
     known = {path: _Ages(clone, path) for path in (busy, longer, *left)}
     for ages in known.values():
         for _ in range(WARM):
-            ages.ask()
+            ages.request()
     begun = time.monotonic()
     # Each page without requests meanwhile, and the time of its next request.
     due = {path: begun + bound_s + number * TTL_S / 4 for number, path in enumerate(left)}
     while due or time.monotonic() < begun + bound_s:
-        known[busy].ask()
-        known[longer].ask()
+        known[busy].request()
+        known[longer].request()
         for path in [path for path, at in due.items() if time.monotonic() > at]:
             del due[path]
-            known[path].ask()
+            known[path].request()
         time.sleep(PAUSE_S)
     for ages in known.values():
         if ages.oldest_s > bound_s:
@@ -78,9 +78,9 @@ class _Ages:
         self.context, self.path = context, path
         self.first: dict[str | None, float] = {}
         self.oldest_s = 0.0
-        self.last: Answer
+        self.last: PageResponse
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Request the page, and note its age."""
         begun = time.monotonic()
         self.last = self.context.get(self.path)
@@ -100,12 +100,12 @@ def purge_door(context: Context) -> Iterator[Finding]:
             for purged in (path, "/.*"):
                 try:
                     fetch(outside, purged, {"X-Purge-Regex": ".*", "X-Ban-Url": ".*"}, method=method, host=host)
-                except (BadAnswer, OSError):
+                except (BadResponse, OSError):
                     # A server may close the connection of an unknown method.
                     continue
         # Each process may have a cache: one of them has a page from before.
-        answers = (context.get(path) for _ in range(hits.MAX_TRIES))
-        if not any(hits.is_hit(answer, warm) for answer in answers):
+        responses = (context.get(path) for _ in range(hits.MAX_TRIES))
+        if not any(hits.is_hit(response, warm) for response in responses):
             yield context.get(path).wrong("still a hit", "a new rendering", f"GET {path} after {method} by a client")
             return
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from urllib.parse import quote
 
-from bench.serve.machine.http import BadAnswer, Headers
+from bench.serve.machine.http import BadResponse, Headers
 from bench.verify.check import check
 from bench.verify.context import Context, as_in_project
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import require_probes
 from bench.verify.site import LIST_PAGE
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 NAMES = "names"
 
@@ -144,7 +144,7 @@ ESCAPES = (
 def path_escapes(context: Context) -> Iterator[Finding]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
     for path in FILES:
-        yield from _refused(context, (yield from context.ask(located(context, path), no_file)))
+        yield from _refused(context, (yield from context.expect(located(context, path), no_file)))
     beside: list[bytes] = []
     for small in context.site.small_files:
         root, file = context.site.static, small.removeprefix(context.site.static_url)
@@ -157,10 +157,12 @@ def path_escapes(context: Context) -> Iterator[Finding]:
 
 def _none_led(context: Context, paths: Iterable[bytes]) -> Iterator[Finding]:
     """Expect a 4xx for each path, or a redirect to a 4xx that the project itself makes."""
-    answers = {path.decode("latin-1"): context.get(path) for path in paths}
-    own = as_in_project(context.site, {path: answer.status for path, answer in answers.items() if answer.redirects})
-    for path, answer in answers.items():
-        yield from _refused(context, answer, may_lead=path in own)
+    responses = {path.decode("latin-1"): context.get(path) for path in paths}
+    own = as_in_project(
+        context.site, {path: response.status for path, response in responses.items() if response.redirects}
+    )
+    for path, response in responses.items():
+        yield from _refused(context, response, may_lead=path in own)
 
 
 @check("odd-paths")
@@ -169,8 +171,8 @@ def odd_paths(context: Context) -> Iterator[Finding]:
     lists = [path for kind, path in context.site.urls.items() if kind.endswith(LIST_PAGE)]
     beyond = [_NUMBER.sub(HUGE, path.encode()) for path in lists]
     for path in dict.fromkeys([*(located(context, path) for path in ODD_PATHS), *beyond]):
-        answer = yield from context.ask(path, no_header("X-Injected", "no header from the path"))
-        yield from _refused(context, answer)
+        response = yield from context.expect(path, no_header("X-Injected", "no header from the path"))
+        yield from _refused(context, response)
 
 
 @check("broken-escapes")
@@ -197,16 +199,16 @@ def located(context: Context, path: str | bytes) -> bytes:
     return found
 
 
-def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iterator[Finding]:
+def _refused(context: Context, response: PageResponse, *, may_lead: bool = True) -> Iterator[Finding]:
     """Findings unless the response is a 4xx, or a redirect (such as to a normalised path) to a 4xx.
 
     A project with a page for any path may have one for this path too.
     """
-    location = (answer.header("Location") or "").removeprefix(context.target.origin)
-    if may_lead and answer.redirects and location.startswith("/") and not location.startswith("//"):
-        answer = context.get(location)
-    if answer.status not in REFUSED and (context.site.has_404 or answer.status >= 500):
-        yield answer.wrong("status 400 to 499")
+    location = (response.header("Location") or "").removeprefix(context.target.origin)
+    if may_lead and response.redirects and location.startswith("/") and not location.startswith("//"):
+        response = context.get(location)
+    if response.status not in REFUSED and (context.site.has_404 or response.status >= 500):
+        yield response.wrong("status 400 to 499")
 
 
 @check("odd-names", group=NAMES)
@@ -236,17 +238,17 @@ def raw_names(context: Context) -> Iterator[Finding]:
         names += dict.fromkeys((raw, quote(raw).encode()))
     yield from own_pages(context, [base + name + b"/" for name in names])
     for path in (located(context, path) for path in RAW_ESCAPES):
-        if answer := _answer(context, path):
-            yield from context.judge(answer, no_file, no_server_error)
+        if response := _response(context, path):
+            yield from context.judge(response, no_file, no_server_error)
 
 
 @check("other-files", group=NAMES)
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to other files of a layer."""
     for path in (*ESCAPES, *OWN_FILES):
-        answer = yield from context.ask(located(context, path), no_file, no_server_error)
-        if path in OWN_FILES and context.site.has_404 and answer.status not in (*REFUSED, 301, 302):
-            yield answer.wrong("status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
+        response = yield from context.expect(located(context, path), no_file, no_server_error)
+        if path in OWN_FILES and context.site.has_404 and response.status not in (*REFUSED, 301, 302):
+            yield response.wrong("status 400 to 499", f"status {response.status}, {len(response.body)} bytes")
     # Servers treat such a request differently, with and without the layer.
     yield from own_pages(context, OWN_KEYS)
 
@@ -254,27 +256,29 @@ def other_files(context: Context) -> Iterator[Finding]:
 def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Finding]:
     """Expect the same response for each path as past the layer, in both orders."""
     require_probes(context)
-    right = {path: _summary(_answer(context, path, context.bypass)) for path in paths}
+    right = {path: _summary(_response(context, path, context.bypass)) for path in paths}
     for path in (*paths, *paths, *reversed(paths)):
-        answer = _answer(context, path)
-        if (got := _summary(answer)) != right[path]:
-            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, answer.sent if answer else None)
-        if answer:
-            yield from context.judge(answer, no_header("X-Injected", "no header from the path"), no_server_error)
+        response = _response(context, path)
+        if (got := _summary(response)) != right[path]:
+            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, response.sent if response else None)
+        if response:
+            yield from context.judge(response, no_header("X-Injected", "no header from the path"), no_server_error)
 
 
-def _answer(context: Context, path: str | bytes, headers: Headers = ()) -> Answer | None:
+def _response(context: Context, path: str | bytes, headers: Headers = ()) -> PageResponse | None:
     """The response; None if the server closed the connection, a right reaction to a malformed request."""
     try:
         return context.get(path, headers)
-    except (BadAnswer, ConnectionError):
+    except (BadResponse, ConnectionError):
         if isinstance(path, str):
             raise
         return None
 
 
-def _summary(answer: Answer | None) -> str:
+def _summary(response: PageResponse | None) -> str:
     """Status and shown path of a page."""
-    if answer is None:
+    if response is None:
         return "no response"
-    return f"status {answer.status}, the page of {answer.paragraphs.get('path') if answer.status == 200 else None!r}"
+    return (
+        f"status {response.status}, the page of {response.paragraphs.get('path') if response.status == 200 else None!r}"
+    )

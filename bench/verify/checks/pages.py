@@ -10,14 +10,23 @@ from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
 from bench.verify.check import FIRST, check
 from bench.verify.checks import caching
-from bench.verify.checks.bodies import next_answer, next_request
+from bench.verify.checks.bodies import next_request, next_response
 from bench.verify.context import OWN_STATIC, Context, judge_static
-from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
+from bench.verify.expect import (
+    Expectation,
+    header,
+    header_words,
+    lacks,
+    no_header,
+    same_header,
+    status,
+    varies_if_coded,
+)
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import VOLATILE, caches_pages, obstacle_here, require_probes, until_hit
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
-from bench.verify.wire import Answer, Connection
+from bench.verify.wire import Connection, PageResponse
 
 # Headers that every copy of a page must have.
 PAGE_HEADERS = (
@@ -47,9 +56,9 @@ def page_status(context: Context) -> Iterator[Finding]:
 def content(context: Context) -> Iterator[Finding]:
     """Every page has the same decompressed body and content type as in process."""
     for path, expected in context.site.pages.items():
-        answer = context.first(path)
-        if answer.status == expected.status and not answer.redirects:
-            yield from context.judge(answer, context.as_rendered(path))
+        response = context.first(path)
+        if response.status == expected.status and not response.redirects:
+            yield from context.judge(response, context.as_rendered(path))
 
 
 @check("render-id", require_probes)
@@ -59,13 +68,13 @@ def render_id(context: Context) -> Iterator[Finding]:
     for path, expected in context.site.pages.items():
         if not expected.is_html or expected.redirects:
             continue
-        answer = context.first(path)
-        if not answer.render_id and context.layers and path == context.site.description.health:
+        response = context.first(path)
+        if not response.render_id and context.layers and path == context.site.description.health:
             # The page of the readiness test may be cached already, without its headers.
             continue
-        if not answer.render_id or answer.render_id in known:
-            yield answer.wrong("a new X-Render-Id", known.get(answer.render_id or "", "none"))
-        known[answer.render_id or ""] = f"that of {path}"
+        if not response.render_id or response.render_id in known:
+            yield response.wrong("a new X-Render-Id", known.get(response.render_id or "", "none"))
+        known[response.render_id or ""] = f"that of {path}"
 
 
 @check("no-cookies", excuse="a project's pages may set cookies: see public-pages")
@@ -73,10 +82,10 @@ def no_cookies(context: Context) -> Iterator[Finding]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
     for path in context.site.html_paths:
         if path != context.site.urls.get("login"):
-            answer = context.first(path)
-            yield from context.judge(answer, no_header("Set-Cookie", "no cookie"))
-            if page_parser.ParsedPage(answer.text, path).form_with(TOKEN):
-                yield answer.wrong("no CSRF token", f"a form with {TOKEN}")
+            response = context.first(path)
+            yield from context.judge(response, no_header("Set-Cookie", "no cookie"))
+            if page_parser.ParsedPage(response.text, path).form_with(TOKEN):
+                yield response.wrong("no CSRF token", f"a form with {TOKEN}")
 
 
 @check("repeat")
@@ -110,7 +119,9 @@ def kept_headers(context: Context) -> Iterator[Finding]:
         yield from different_headers(context, path, stored, PAGE_HEADERS)
 
 
-def different_headers(context: Context, path: str, stored: Answer, names: Iterable[str] = ()) -> Iterator[Mismatch]:
+def different_headers(
+    context: Context, path: str, stored: PageResponse, names: Iterable[str] = ()
+) -> Iterator[Mismatch]:
     """Differences between a stored page and a rendered one: in these headers, or in all headers about the page.
 
     A page with a query string is not cached and has the same headers, except for headers that differ between
@@ -136,16 +147,18 @@ def different_headers(context: Context, path: str, stored: Answer, names: Iterab
         others = [name for name in others if rendered.header(name) == later.header(name)]
     for name in others:
         yield stored.wrong(
-            f"as a rendered one has it, {given(rendered, name)}", given(stored, name), f"{stored.sent}, a hit"
+            f"as a rendered one has it, {header_words(rendered, name)}",
+            header_words(stored, name),
+            f"{stored.sent}, a hit",
         )
 
 
-def _rendered(context: Context, path: str) -> Answer:
+def _rendered(context: Context, path: str) -> PageResponse:
     """The page with a made-up query string, stored by no layer."""
     return context.get(f"{path}?rendered={secrets.token_hex(4)}")
 
 
-def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> bool:
+def _is_other(context: Context, name: str, stored: PageResponse, rendered: PageResponse) -> bool:
     """True if a stored page and a rendered one differ in a header that matters."""
     if _plain(stored.header(name)) == _plain(rendered.header(name)):
         return False
@@ -172,7 +185,7 @@ def encodings(context: Context) -> Iterator[Finding]:
     """A client that accepts gzip gets the same page, and a compressed response has Vary: Accept-Encoding."""
     for path in context.site.main_paths:
         right = (context.as_rendered(path), varies_if_coded())
-        yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
+        yield from context.expect(path, *right, headers={"Accept-Encoding": "gzip"})
 
 
 @check("not-found", excuse={OWN_STATIC: "the project's own code responds below the static files"})
@@ -198,11 +211,11 @@ def out_of_range(context: Context) -> Iterator[Finding]:
 def server_error(context: Context) -> Iterator[Finding]:
     """A failing view returns 500 with the site's own page, without a traceback, and the site goes on."""
     hidden = lacks("Traceback", "RuntimeError", what="a page for visitors")
-    answer = yield from context.ask(FAILURE, status(500), header("X-Render-Id", bool, OWN_PAGE), hidden)
+    response = yield from context.expect(FAILURE, status(500), header("X-Render-Id", bool, OWN_PAGE), hidden)
     # An API of another project may send JSON.
     is_page = header("Content-Type", lambda value: "text/html" in value, OWN_PAGE)
-    yield from context.judge(answer, is_page, excuse="no HTML")
-    yield from context.ask(context.site.url("home"), status(200), when="after an error")
+    yield from context.judge(response, is_page, excuse="no HTML")
+    yield from context.expect(context.site.url("home"), status(200), when="after an error")
 
 
 @check("head", excuse={"refused": "the project refuses HEAD of some pages", "differs": ""})
@@ -211,9 +224,9 @@ def head(context: Context) -> Iterator[Finding]:
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
         whole = context.get(path)
         with Connection(context.target) as connection:
-            answer = connection.exchange("HEAD", path)
-            if answer.status == 405:
-                yield answer.wrong(f"status {whole.status}", excuse="refused")
+            response = connection.exchange("HEAD", path)
+            if response.status == 405:
+                yield response.wrong(f"status {whole.status}", excuse="refused")
                 continue
             # Presence of the header may differ between renderings.
             omitted = set(context.site.expected(path).varying)
@@ -222,38 +235,38 @@ def head(context: Context) -> Iterator[Finding]:
                 # this), and only a store of bodies adds the cookie in its key to Vary.
                 own = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])} - omitted
                 others = {name.lower() for name, _ in whole.headers} | OF_BODY
-                yield from context.judge(answer, *_as_get(whole, omitted | others - own), excuse="differs")
+                yield from context.judge(response, *_as_get(whole, omitted | others - own), excuse="differs")
                 omitted |= own
             if context.site.expected(path).varies:
                 omitted.add("content-length")
-            yield from context.judge(answer, status(whole.status), *_as_get(whole, omitted))
-            if not answer.keeps_open:
+            yield from context.judge(response, status(whole.status), *_as_get(whole, omitted))
+            if not response.keeps_open:
                 if extra := connection.rest():
-                    yield answer.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")
+                    yield response.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")
                 continue
             if connection.send_anyway(next_request(context)):
-                yield from next_answer(context, f"HEAD {path}", connection)
+                yield from next_response(context, f"HEAD {path}", connection)
 
 
 # Headers compared for every response to GET, present or not.
 OF_BODY = {"content-type", "content-encoding", "content-length"}
 
 
-def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:
+def _as_get(full: PageResponse, omitted: set[str]) -> Iterator[Expectation]:
     """Expect the response to HEAD to match the response to GET."""
-    theirs = {name.lower() for name, _ in whole.headers} - VOLATILE - omitted
+    theirs = {name.lower() for name, _ in full.headers} - VOLATILE - omitted
 
-    def missing(answer: Answer) -> str | None:
-        lost = theirs - {name.lower() for name, _ in answer.headers}
+    def missing(response: PageResponse) -> str | None:
+        lost = theirs - {name.lower() for name, _ in response.headers}
         if not lost:
             return None
         return f"without {', '.join(sorted(lost))}"
 
     yield Expectation("the headers of GET", missing)
     kept = (name for name in ("Content-Type", "Content-Encoding", "Vary") if name.lower() not in omitted)
-    yield from (same_header(whole, name) for name in kept)
+    yield from (same_header(full, name) for name in kept)
     if "content-length" not in omitted:
-        length = str(len(whole.body))
+        length = str(len(full.body))
         yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
 
 
@@ -278,9 +291,9 @@ def revalidation(context: Context, path: str, *, required: bool = False) -> Iter
         yield first.wrong("ETag or Last-Modified", "neither")
     for condition, validator in CONDITIONS:
         if value := same.get(validator):
-            yield from context.ask(path, status(304), headers={condition: value})
+            yield from context.expect(path, status(304), headers={condition: value})
     if same.get("ETag"):
-        other = yield from context.ask(path, status(200), headers={"If-None-Match": '"another"'})
+        other = yield from context.expect(path, status(200), headers={"If-None-Match": '"another"'})
         if other.status == 200 and other.content != first.content:
             yield other.wrong("the body", f"{len(other.content)} other bytes")
 
@@ -292,9 +305,9 @@ def redirects(context: Context) -> Iterator[Finding]:
         yield from context.judge(context.first(path), status(expected), leads_to(context, location))
     static = context.site.static_url
     for path, location in ((f"{static}css", f"{static}css/"), ("//other.example/", None)):
-        answer = context.get(path)
-        if answer.redirects:
-            yield from context.judge(answer, leads_to(context, location))
+        response = context.get(path)
+        if response.redirects:
+            yield from context.judge(response, leads_to(context, location))
 
 
 def redirecting(context: Context) -> list[tuple[str, int, str | None]]:

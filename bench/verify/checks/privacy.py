@@ -21,7 +21,7 @@ from bench.verify.page_parser import TOKEN
 from bench.verify.rows import new_rows, require_rows
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 AT_ONCE = 8
 # A web server may check only once a second whether its open file still is the page.
@@ -38,14 +38,14 @@ def readers(context: Context) -> list[Visitor]:
     return [context.member_visitor(0), context.member_visitor(1), Visitor(context.target)]
 
 
-def _not_theirs(reader: Visitor, answer: Answer, everybody: Iterable[Visitor], own: bool) -> Iterator[Finding]:
+def _not_theirs(reader: Visitor, response: PageResponse, everybody: Iterable[Visitor], own: bool) -> Iterator[Finding]:
     """Findings on a visitor's page: secrets of others, or something missing of their `own`."""
-    what, text = f"{answer.sent and f'{answer.sent.method} {answer.sent.path!s}'} by {reader.who}", answer.text
+    what, text = f"{response.sent and f'{response.sent.method} {response.sent.path!s}'} by {reader.who}", response.text
     for other in everybody:
         if other.proof and other is not reader and other.proof in text:
-            yield answer.wrong(f"not what only {other.who} may see", other.proof, what)
+            yield response.wrong(f"not what only {other.who} may see", other.proof, what)
     if own and reader.proof and reader.proof not in text:
-        yield answer.wrong(reader.proof, f"status {answer.status} without it", what)
+        yield response.wrong(reader.proof, f"status {response.status} without it", what)
 
 
 def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
@@ -88,8 +88,8 @@ def orders(context: Context) -> Iterator[Finding]:
         for path, order in zip(pages, permutations(everybody), strict=False):
             # Each twice: the second response may be a hit.
             for reader in (*order, *order):
-                found += _not_theirs(reader, answer := reader.get(path), everybody, own=True)
-                found += _anonymous(context, reader, answer)
+                found += _not_theirs(reader, response := reader.get(path), everybody, own=True)
+                found += _anonymous(context, reader, response)
         return found
 
     kinds = ([context.site.url("home")], lists, details, [hits.new_path() for _ in permutations(everybody)])
@@ -99,13 +99,13 @@ def orders(context: Context) -> Iterator[Finding]:
     yield from _shared(everybody)
 
 
-def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Finding]:
+def _anonymous(context: Context, reader: Visitor, response: PageResponse) -> Iterator[Finding]:
     """Findings on traces of a session for an anonymous visitor."""
     if not reader.name:
-        if TOKEN in answer.text:
-            yield answer.wrong("no CSRF token for an anonymous visitor", "one")
-        if f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
-            yield answer.wrong("no session for an anonymous visitor", answer.header("Set-Cookie"))
+        if TOKEN in response.text:
+            yield response.wrong("no CSRF token for an anonymous visitor", "one")
+        if f"{context.site.session_cookie}=" in (response.header("Set-Cookie") or ""):
+            yield response.wrong("no session for an anonymous visitor", response.header("Set-Cookie"))
 
 
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
@@ -118,7 +118,7 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-@check("cold-pages", require_rows, alone=True)
+@check("cold-pages", require_rows, is_exclusive=True)
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
@@ -134,24 +134,24 @@ def cold_pages(context: Context) -> Iterator[Finding]:
         paths = [path for path in (*shared, row.author_page, row.post_page) if path]
         own = [account.get(path) for path in (*paths, *paths)]
         deadline = time.monotonic() + COLD_S
-        others: list[Answer] = []
+        others: list[PageResponse] = []
         for path in paths:
             others += _until(other, path, row.title or "", deadline)
-    for reader, answers in ((account, own), (other, others)):
-        for answer in answers:
-            yield from _not_theirs(reader, answer, (account, other), own=True)
-            yield from _anonymous(context, reader, answer)
-    if given := [answer for answer in others if answer.render_id and hits.is_hit(answer, own)]:
+    for reader, responses in ((account, own), (other, others)):
+        for response in responses:
+            yield from _not_theirs(reader, response, (account, other), own=True)
+            yield from _anonymous(context, reader, response)
+    if given := [response for response in others if response.render_id and hits.is_hit(response, own)]:
         yield given[0].wrong("no rendering for an account given to anybody else", f"{len(given)} of them")
     yield from _shared([account, other])
 
 
-def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[Answer]:
+def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[PageResponse]:
     """The visitor's responses until one has these words or the time is over, and two more."""
     while True:
-        answer = reader.get(path)
-        yield answer
-        if words in answer.text or time.monotonic() > deadline:
+        response = reader.get(path)
+        yield response
+        if words in response.text or time.monotonic() > deadline:
             break
         time.sleep(PAUSE_S)
     yield reader.get(path)
@@ -168,13 +168,13 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     others = hits.repeat(context, path)
     own += [visitor.get(path) for _ in range(hits.TIMES)]
     yield from hits.distinct(own, "renderings for a logged-in visitor")
-    if any(hits.is_hit(answer, own) for answer in others):
+    if any(hits.is_hit(response, own) for response in others):
         yield others[0].wrong("no rendering for the logged-in visitor", "the same rendering")
     name = context.site.session_cookie
     session = f"{name}={visitor.cookies[name]}"
     first = (f"_ga=1;{session}", f"{name}=; {session}", f"_ga=1; {session}; _gid=2", f'a="x y"; {session}')
     for cookie in (session, *first):
-        yield from context.ask(path, hits.has_paragraph("user", visitor.name), headers={"Cookie": cookie})
+        yield from context.expect(path, hits.has_paragraph("user", visitor.name), headers={"Cookie": cookie})
 
 
 @check("forged-internal", hits.require_probes)
@@ -188,12 +188,12 @@ def forged_internal(context: Context) -> Iterator[Finding]:
     for name in sorted({name.title() for name in names}):
         path = hits.new_path()
         hits.repeat(context, path, hits.TIMES, {name: cookie})
-        yield from context.ask(
+        yield from context.expect(
             path, hits.has_paragraph("user", "nobody"), when=f"after a client sent a session as {name}"
         )
 
 
-@check("own-token-works", alone=True)
+@check("own-token-works", is_exclusive=True)
 def own_token_works(context: Context) -> Iterator[Finding]:
     """An account's form works with its own token after another account and an anonymous visitor read the page."""
     post = context.site.url("commented")
@@ -201,8 +201,8 @@ def own_token_works(context: Context) -> Iterator[Finding]:
     for reader in (first, other, second, first, other):
         reader.get(post)
     form = second.comment_form(post)
-    words, answer = yield from write_comment(context, second, form)
-    if answer.redirects:
+    words, response = yield from write_comment(context, second, form)
+    if response.redirects:
         foreign = second.write_into(form, words, **{TOKEN: next(iter(first.tokens), "none")})
         yield from context.judge(foreign, status(403), when="with another's token")
 
@@ -213,7 +213,7 @@ def personal_at_once(context: Context) -> Iterator[Finding]:
     form."""
     path = hits.path_with_response(does=["token"], bare=True)
 
-    def visit(_: int) -> tuple[Visitor, Answer]:
+    def visit(_: int) -> tuple[Visitor, PageResponse]:
         reader = Visitor(context.target)
         return reader, reader.post(path, {TOKEN: reader.token(path) or ""})
 
@@ -224,5 +224,5 @@ def personal_at_once(context: Context) -> Iterator[Finding]:
     for what, given in (("tokens", tokens), ("cookies", {reader.cookies.get(cookie) for reader, _ in found} - {None})):
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")
-    for _, answer in found:
-        yield from context.judge(answer, status(200), when="with its own token")
+    for _, response in found:
+        yield from context.judge(response, status(200), when="with its own token")

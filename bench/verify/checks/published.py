@@ -10,10 +10,10 @@ from itertools import product
 from typing import Any
 
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import AFTER, LAYER, check
-from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_answer, next_request
+from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_request, next_response
 from bench.verify.checks.client import FOREIGN
 from bench.verify.checks.connections import HANDSHAKE
 from bench.verify.context import Context
@@ -21,7 +21,7 @@ from bench.verify.expect import REFUSED, Expectation, no_server_error, refused, 
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, Connection
+from bench.verify.wire import Connection, PageResponse
 
 # Request targets with a host (RFC 9112, section 3.2.2), some without a path.
 TARGETS = (
@@ -181,7 +181,7 @@ CLOAKED = (
 )
 
 
-def _tried(context: Context, path: str | bytes, headers: http.Headers = (), **how: Any) -> Answer | None:
+def _tried(context: Context, path: str | bytes, headers: http.Headers = (), **how: Any) -> PageResponse | None:
     """The response to an odd request; None if the server closes the connection without one."""
     with contextlib.suppress(http.ConnectionClosed, ConnectionError):
         return context.get(path, headers, **how)
@@ -191,10 +191,10 @@ def _tried(context: Context, path: str | bytes, headers: http.Headers = (), **ho
 def _own_host() -> Expectation:
     """Expect no foreign host in the page's addresses."""
 
-    def wrong(answer: Answer) -> str | None:
-        given = FOREIGN in answer.text or FOREIGN in (answer.header("Location") or "")
-        if given and answer.status < 400:
-            return f"status {answer.status} with {FOREIGN}"
+    def wrong(response: PageResponse) -> str | None:
+        given = FOREIGN in response.text or FOREIGN in (response.header("Location") or "")
+        if given and response.status < 400:
+            return f"status {response.status} with {FOREIGN}"
         return None
 
     return Expectation(f"no page with {FOREIGN}", wrong)
@@ -213,10 +213,10 @@ def absolute_target(context: Context) -> Iterator[Finding]:
         for form in TARGETS:
             target = form.format(own=own, foreign=FOREIGN, path=path)
             for host in ("", FOREIGN):
-                if answer := _tried(context, target, host=host):
-                    yield from context.judge(answer, no_server_error, _own_host())
+                if response := _tried(context, target, host=host):
+                    yield from context.judge(response, no_server_error, _own_host())
         for _ in range(hits.TIMES):
-            yield from context.ask(path, status(200), right, when="after targets with a host")
+            yield from context.expect(path, status(200), right, when="after targets with a host")
 
 
 @check("odd-websockets", stage=AFTER, thorough=True)
@@ -225,12 +225,12 @@ def odd_websockets(context: Context) -> Iterator[Finding]:
     home = context.site.url("home")
     before = _tracebacks(context)
     for header in HANDSHAKES:
-        if answer := _tried(context, home, {**HANDSHAKE, **dict([header])}):
-            yield from context.judge(answer, no_server_error)
+        if response := _tried(context, home, {**HANDSHAKE, **dict([header])}):
+            yield from context.judge(response, no_server_error)
     if found := _tracebacks(context) - before:
         yield Mismatch(f"{len(HANDSHAKES)} odd handshakes: no traceback in the log", f"{found} of them")
     for _ in range(hits.TIMES):
-        yield from context.ask(home, status(200), when="after odd handshakes of WebSockets")
+        yield from context.expect(home, status(200), when="after odd handshakes of WebSockets")
 
 
 def _tracebacks(context: Context) -> int:
@@ -247,19 +247,19 @@ def odd_lines(context: Context) -> Iterator[Finding]:
     paths += [hits.path_with_response(headers=[line]) for line in HEADERS]
     for path in [*paths, *paths]:
         with Connection(context.target) as connection:
-            answer = connection.exchange("GET", path)
-            yield from context.judge(answer, status(200, 500), _sound())
-            if answer.keeps_open and connection.send_anyway(next_request(context)):
-                yield from next_answer(context, f"{path}, whose header is odd,", connection)
+            response = connection.exchange("GET", path)
+            yield from context.judge(response, status(200, 500), _sound())
+            if response.keeps_open and connection.send_anyway(next_request(context)):
+                yield from next_response(context, f"{path}, whose header is odd,", connection)
 
 
 def _sound() -> Expectation:
     """Expect headers without the smuggled lines of a view."""
 
-    def wrong(answer: Answer) -> str | None:
-        for name, value in answer.headers:
+    def wrong(response: PageResponse) -> str | None:
+        for name, value in response.headers:
             if name.lower() == SPLIT.lower() or _ODD.search(value):
-                return f"status {answer.status} with {name}: {value!r}"
+                return f"status {response.status} with {name}: {value!r}"
         return None
 
     return Expectation("no odd header, and none that was in another", wrong)
@@ -279,10 +279,10 @@ def framed(context: Context, headers: Iterable[tuple[str, str]]) -> Iterator[Fin
         request = http.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
         with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionError):
             connection.send_anyway(request + next_request(context))
-            answer = connection.read("POST")
-            yield from context.judge(answer, read_or_refused, when=what)
-            if answer.keeps_open:
-                yield from next_answer(context, what, connection)
+            response = connection.read("POST")
+            yield from context.judge(response, read_or_refused, when=what)
+            if response.keeps_open:
+                yield from next_response(context, what, connection)
 
 
 @check("copied-header", thorough=True)
@@ -290,22 +290,22 @@ def copied_header(context: Context) -> Iterator[Finding]:
     """A request with up to 10,000 copies of a header gets its page, or is refused with a 4xx, and others are served."""
     home = context.site.url("home")
     for count in COPIES:
-        answer = _tried(context, home, [("X-Copied", "1")] * count)
-        if answer and answer.status != 200:
-            yield from context.judge(answer, refused, when=f"GET {home} with {count} copies of a header")
-    yield from context.ask(home, status(200), when="after copies of a header")
+        response = _tried(context, home, [("X-Copied", "1")] * count)
+        if response and response.status != 200:
+            yield from context.judge(response, refused, when=f"GET {home} with {count} copies of a header")
+    yield from context.expect(home, status(200), when="after copies of a header")
 
 
 @check("chunked-limit", hits.require_probes, stage=AFTER, thorough=True, excuse=UNREAD)
 def chunked_limit(context: Context) -> Iterator[Finding]:
     """A chunked body above the limit of bodies (max_body_mb) is refused with a 4xx or cut off; others are served."""
-    for answer in above_limit(context):
-        excuse = "unread" if answer.status == 200 else ""
-        yield from context.judge(answer, refused, when="POST of a chunked body above the limit", excuse=excuse)
-    yield from context.ask(context.site.url("home"), status(200), when="after a chunked body above the limit")
+    for response in above_limit(context):
+        excuse = "unread" if response.status == 200 else ""
+        yield from context.judge(response, refused, when="POST of a chunked body above the limit", excuse=excuse)
+    yield from context.expect(context.site.url("home"), status(200), when="after a chunked body above the limit")
 
 
-def above_limit(context: Context) -> Iterator[Answer]:
+def above_limit(context: Context) -> Iterator[PageResponse]:
     """Responses to chunked uploads above the limit, from a view that reads the body and from one that does not."""
     pieces = int(context.own.case.settings["max_body_mb"] * 1048576 / PIECE_BYTES) + 16
     for path in (hits.new_path("form"), hits.new_path()):
@@ -329,9 +329,9 @@ def server_names(context: Context) -> Iterator[Finding]:
     named = context.clone({"server_names": f"{' '.join(SERVER_NAMES)} {own}"})
     home = context.site.url("home")
     for host in ("", f"{named.target.host.upper()}:{named.target.port}", f"LocalHost:{named.target.port}"):
-        yield from named.ask(home, status(200), host=host, when="of 101 names")
+        yield from named.expect(home, status(200), host=host, when="of 101 names")
     for host in (FOREIGN, FOREIGN.upper(), f"x{SERVER_NAMES[0]}", f"{SERVER_NAMES[0]}.{FOREIGN}"):
-        yield from named.ask(home, status(400), host=host, when="with 101 more names")
+        yield from named.expect(home, status(400), host=host, when="with 101 more names")
 
 
 @check("cache-deception", group="privacy", stage=LAYER, thorough=True)
@@ -349,9 +349,11 @@ def cache_deception(context: Context) -> Iterator[Finding]:
                 address = address.replace("x.css", f"{secrets.token_hex(4)}.css")
                 account.get(address)
                 other = Visitor(context.target)
-                answer = other.get(address)
-                if account.proof in answer.text or account.secrets & other.secrets:
-                    yield answer.wrong("no page of the account that came before", f"status {answer.status}, its page")
+                response = other.get(address)
+                if account.proof in response.text or account.secrets & other.secrets:
+                    yield response.wrong(
+                        "no page of the account that came before", f"status {response.status}, its page"
+                    )
 
 
 @check("stored-errors", hits.require_probes, group="caching", thorough=True)
@@ -362,11 +364,11 @@ def stored_errors(context: Context) -> Iterator[Finding]:
         path = hits.new_path()
         shown = ", ".join(f"{name}: {value[:20]!r}" for name, value in headers.items())
         for _ in range(2):
-            with contextlib.suppress(BadAnswer):
+            with contextlib.suppress(BadResponse):
                 _tried(context, path, headers)
         right = (hits.complete_page(), hits.has_paragraph("path", path), hits.has_paragraph("method", "GET"))
         for _ in range(2):
-            yield from context.ask(path, *right, when=f"after a client with {shown[:60]}")
+            yield from context.expect(path, *right, when=f"after a client with {shown[:60]}")
 
 
 @check("parameter-cloaking", hits.require_probes, group="web", thorough=True, leak=True)
@@ -379,16 +381,16 @@ def parameter_cloaking(context: Context) -> Iterator[Finding]:
     right = {}
     for query in queries:
         address = f"{path}?{query}" if query else path
-        answer = context.get(address, context.bypass)
-        right[address] = status(answer.status)
-        if answer.status == 200:
-            right[address] = hits.has_paragraph(shown, hits.paragraph(answer, shown))
+        response = context.get(address, context.bypass)
+        right[address] = status(response.status)
+        if response.status == 200:
+            right[address] = hits.has_paragraph(shown, hits.paragraph(response, shown))
     for address in [*right, *reversed(right)]:
-        yield from context.ask(address, right[address])
+        yield from context.expect(address, right[address])
     # As the first for a page: its query string may count for nothing.
     for query in CLOAKED:
         cold = hits.path_with_response(shows=[shown])
         hits.repeat(context, f"{cold}?{query}", 2)
-        yield from context.ask(
+        yield from context.expect(
             cold, hits.has_paragraph(shown, "none"), hits.has_paragraph("method", "GET"), when=f"after ?{query}"
         )

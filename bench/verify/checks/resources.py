@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 
 from bench.serve.deployment import connections
 from bench.serve.machine import http
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
@@ -67,11 +67,13 @@ def _holds(context: Context) -> bool:
     """True if the page that holds a connection for a moment responds."""
     try:
         return wire.fetch(context.target, PROBE).status == 200
-    except (BadAnswer, OSError):
+    except (BadResponse, OSError):
         return False
 
 
-@check("log-bytes", stage=LAYER, alone=True, excuse={"own log": "more bytes a request by the project's own logging"})
+@check(
+    "log-bytes", stage=LAYER, is_exclusive=True, excuse={"own log": "more bytes a request by the project's own logging"}
+)
 def log_bytes(context: Context) -> Iterator[Finding]:
     """A malformed request costs at most 500 bytes of log, so that clients cannot fill the disk."""
     running = context.own
@@ -79,7 +81,7 @@ def log_bytes(context: Context) -> Iterator[Finding]:
         before = running.log_bytes()
         for _ in range(TIMES):
             # Other checks judge the kind of refusal.
-            with suppress(BadAnswer, OSError), Connection(context.target, timeout_s=2) as connection:
+            with suppress(BadResponse, OSError), Connection(context.target, timeout_s=2) as connection:
                 if connection.send_anyway(request):
                     connection.read()
         time.sleep(SETTLED_S)

@@ -22,7 +22,7 @@ VERY_SLOW_MS, MANY_CLIENTS = 1_500, 200
 UNCACHEABLE_CLIENTS, UNCACHEABLE_S = 30, 5.0
 
 
-@check("stampede", group="stampede", alone=True)
+@check("stampede", group="stampede", is_exclusive=True)
 def stampede(context: Context) -> Iterator[Finding]:
     """50 clients request an uncached slow page at once: all get it, and a layer that coalesces renders it once."""
     yield from _stampede(context, SLOW_MS, CLIENTS)
@@ -38,31 +38,31 @@ def slow_stampede(context: Context) -> Iterator[Finding]:
         raise NotTried("no layer here coalesces requests: each client costs a rendering")
     yield from _stampede(context, VERY_SLOW_MS, MANY_CLIENTS, SLOW in context.declared)
     begun = time.monotonic()
-    answers = at_once(context, with_headers(Cache_Control="private"), UNCACHEABLE_CLIENTS)
+    responses = at_once(context, with_headers(Cache_Control="private"), UNCACHEABLE_CLIENTS)
     took_s = time.monotonic() - begun
     yield Figure("uncacheable_wait_ms", round(took_s * 1000))
-    if wrong := [answer for answer in answers if answer.status != 200]:
+    if wrong := [response for response in responses if response.status != 200]:
         yield wrong[0].wrong("status 200 for an uncacheable page", f"status {wrong[0].status} for {len(wrong)}")
     if took_s > UNCACHEABLE_S:
         expected = f"all of {UNCACHEABLE_CLIENTS} clients at once within {UNCACHEABLE_S:g} s for an uncacheable page"
-        yield answers[0].wrong(expected, f"{took_s:.1f} s")
+        yield responses[0].wrong(expected, f"{took_s:.1f} s")
 
 
 def _stampede(context: Context, slow_ms: int, clients: int, declared: bool = False) -> Iterator[Finding]:
     """Let many clients request an uncached page of so many milliseconds at once; `declared` layers must fail by
     rendering more than once."""
     require_cacheable(context)
-    answers = at_once(context, f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/", clients)
-    if all(answer.status == 404 for answer in answers):
+    responses = at_once(context, f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/", clients)
+    if all(response.status == 404 for response in responses):
         raise NotTried(NEEDS_PROBES)
-    if wrong := [answer for answer in answers if answer.status != 200]:
+    if wrong := [response for response in responses if response.status != 200]:
         yield wrong[0].wrong(f"status 200 for {clients} clients at once", f"status {wrong[0].status} for {len(wrong)}")
         return
     for caches, name, figure in ((PAGES, "render-id", "renderings"), (PARTS, "part-id", "parts")):
-        made = len({paragraph(answer, name) for answer in answers})
+        made = len({paragraph(response, name) for response in responses})
         by = [layer for layer in context.layers if layer.caches == caches]
         if by or caches == PAGES:
             yield Figure(f"{figure}_of_{clients}", made)
         if (coalescing := [layer for layer in by if layer.coalesces or declared]) and made != 1:
             how = f"{coalescing[0].name} ({coalescing[0].coalesces or 'declared'})"
-            yield answers[0].wrong(f"1 rendering for {clients} clients at once, as {how} says", f"{made} {figure}")
+            yield responses[0].wrong(f"1 rendering for {clients} clients at once, as {how} says", f"{made} {figure}")

@@ -14,7 +14,7 @@ from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
 from bench.verify.context import OWN_STATIC, Context, judge_static
-from bench.verify.expect import Expectation, body, given, header, no_server_error, status, varies_if_coded
+from bench.verify.expect import Expectation, body, header, header_words, no_server_error, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Site
 
@@ -48,7 +48,7 @@ HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)$")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
 NO_FILE = {"no file": f"pages name files that the project does not have: see `{PROGRAM} doctor`"}
-OWN_ANSWER = {OWN_STATIC: "the project's own code responds at such a path below the static files"}
+OWN_RESPONSE = {OWN_STATIC: "the project's own code responds at such a path below the static files"}
 OWN_FILES = {
     "no hash": f"a file that pages name has no hash in its name: see `{PROGRAM} doctor`",
     "own lifetime": "the project itself sends its files, and says for how long",
@@ -90,14 +90,14 @@ def references(context: Context) -> Iterator[Finding]:
     if unsent:
         yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `{PROGRAM} doctor`")
     for url in (url for url in kinds if url not in unsent):
-        answer, types = context.first(url), kinds[url]
-        empty = not answer.body and source(context.site, url) != b""
-        if answer.status != 200 or empty:
-            got = f"status {answer.status}, {len(answer.body)} bytes"
-            excuse = "no file" if answer.status == 404 and _nobody_has(context.site, url) else ""
-            yield answer.wrong("status 200 and a body", got, excuse=excuse)
-        elif not answer.content_type.startswith(types or ""):
-            yield answer.wrong(f"Content-Type: {types[0]}", given(answer, "Content-Type"))
+        response, types = context.first(url), kinds[url]
+        empty = not response.body and source(context.site, url) != b""
+        if response.status != 200 or empty:
+            got = f"status {response.status}, {len(response.body)} bytes"
+            excuse = "no file" if response.status == 404 and _nobody_has(context.site, url) else ""
+            yield response.wrong("status 200 and a body", got, excuse=excuse)
+        elif not response.content_type.startswith(types or ""):
+            yield response.wrong(f"Content-Type: {types[0]}", header_words(response, "Content-Type"))
 
 
 def _nobody_has(site: Site, url: str) -> bool:
@@ -112,11 +112,11 @@ def _nobody_has(site: Site, url: str) -> bool:
 def static_files(context: Context) -> Iterator[Finding]:
     """A small and a large static file arrive whole, with their type and length."""
     for path in dict.fromkeys((context.site.url("static_small"), context.site.url("static_large"))):
-        answer = context.first(path)
-        length = str(len(answer.body))
+        response = context.first(path)
+        length = str(len(response.body))
         whole = header("Content-Length", length.__eq__, f"Content-Length {length}")
         for right in (status(200), _typed(Path(path).suffix), _as_collected(context, path), whole):
-            yield from context.judge(answer, right)
+            yield from context.judge(response, right)
 
 
 def _typed(suffix: str) -> Expectation:
@@ -129,7 +129,7 @@ def _as_collected(context: Context, path: str) -> Expectation:
     """Expect the bytes of the project's file, if known."""
     found = source(context.site, path)
     right = body(found or b"", f"the {len(found or b'')} bytes of the project's file")
-    return Expectation(right.words, lambda answer: None if found is None else right.wrong(answer))
+    return Expectation(right.words, lambda response: None if found is None else right.wrong(response))
 
 
 @check("static-types")
@@ -142,7 +142,7 @@ def static_types(context: Context) -> Iterator[Finding]:
     for suffix, path in kinds.items():
         url = context.site.static_url + quote(path.relative_to(context.site.static).as_posix())
         for coding in ("identity", "gzip", "br"):
-            yield from context.ask(url, status(200), _typed(suffix), headers={"Accept-Encoding": coding})
+            yield from context.expect(url, status(200), _typed(suffix), headers={"Accept-Encoding": coding})
 
 
 @check("static-content")
@@ -150,11 +150,11 @@ def static_content(context: Context) -> Iterator[Finding]:
     """Referenced files are the project's, and style sheets compressed by collectstatic arrive compressed at clients of
     gzip."""
     for path in _referred(context):
-        answer = context.first(path)
-        yield from context.judge(answer, _as_collected(context, path))
-        right = (body(answer.content, "the same file"), varies_if_coded())
-        coded = yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
-        large = path.endswith(".css") and len(answer.body) >= COMPRESSED_BYTES
+        response = context.first(path)
+        yield from context.judge(response, _as_collected(context, path))
+        right = (body(response.content, "the same file"), varies_if_coded())
+        coded = yield from context.expect(path, *right, headers={"Accept-Encoding": "gzip"})
+        large = path.endswith(".css") and len(response.body) >= COMPRESSED_BYTES
         if large and is_compressed(context.site, path) and coded.coding != "gzip":
             yield coded.wrong("Content-Encoding: gzip", coded.coding)
 
@@ -163,17 +163,17 @@ def static_content(context: Context) -> Iterator[Finding]:
 def static_lifetime(context: Context) -> Iterator[Finding]:
     """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
-        answer = context.first(path)
+        response = context.first(path)
         if HASHED.search(path):
             yield from context.judge(
-                answer, header("Cache-Control", _lasts, "Cache-Control max-age of a year or more, public, immutable")
+                response, header("Cache-Control", _lasts, "Cache-Control max-age of a year or more, public, immutable")
             )
         else:
-            yield answer.wrong("a hashed name in pages, such as style.0123456789ab.css", path, excuse="no hash")
+            yield response.wrong("a hashed name in pages, such as style.0123456789ab.css", path, excuse="no hash")
     small = context.site.url("static_small")
     plain = context.first(small)
     if "immutable" in (plain.header("Cache-Control") or "") or _max_age(plain.header("Cache-Control")) >= YEAR_S:
-        got, excuse = given(plain, "Cache-Control"), "" if context.site.sends_uploads else "own lifetime"
+        got, excuse = header_words(plain, "Cache-Control"), "" if context.site.sends_uploads else "own lifetime"
         yield plain.wrong("a short Cache-Control for a name without a hash", got, excuse=excuse)
 
 
@@ -194,7 +194,7 @@ def static_conditional(context: Context) -> Iterator[Finding]:
     yield from revalidation(context, context.site.url("static_small"), required=True)
 
 
-@check("static-manifest", excuse=OWN_ANSWER)
+@check("static-manifest", excuse=OWN_RESPONSE)
 def static_manifest(context: Context) -> Iterator[Finding]:
     """The list of all static files by collectstatic (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):
@@ -206,15 +206,15 @@ def static_range(context: Context) -> Iterator[Finding]:
     """A range of a static file gets this part (206), a range beyond the end a 416. Odd ranges make no server fail."""
     path = context.site.url("static_large")
     for odd, asked in itertools.product(ODD_RANGES, (path, f"{context.site.static_url}missing.css")):
-        yield from context.ask(asked, no_server_error, headers={"Range": odd})
+        yield from context.expect(asked, no_server_error, headers={"Range": odd})
     whole = context.first(path).body
     if len(whole) < RANGED_BYTES:
         raise NotTried(f"its largest static file has {len(whole)} bytes: too few for ranges")
     total = header("Content-Range", lambda value: value.endswith(f"/{len(whole)}"), f"Content-Range of {len(whole)}")
     for asked, part in RANGES.items():
         right = (status(206), body(whole[part], f"its {len(whole[part])} bytes"), total)
-        yield from context.ask(path, *right, headers={"Range": asked})
-    yield from context.ask(path, status(416), headers={"Range": f"bytes={len(whole)}-"})
+        yield from context.expect(path, *right, headers={"Range": asked})
+    yield from context.expect(path, status(416), headers={"Range": f"bytes={len(whole)}-"})
 
 
 def _referred(context: Context) -> list[str]:

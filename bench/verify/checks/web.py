@@ -10,7 +10,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.checks.files import stored_files
@@ -18,7 +18,7 @@ from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 VISITORS = 24
 FLOOD = 1000
@@ -62,8 +62,8 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     """Hits of visitors to a new page, as a share of the possible hits."""
     path = hits.new_path()
-    answers = [context.get(path, headers()) for _ in range(VISITORS)]
-    return sum(hits.is_hit(answer, answers[:number]) for number, answer in enumerate(answers)) / (VISITORS - 1)
+    responses = [context.get(path, headers()) for _ in range(VISITORS)]
+    return sum(hits.is_hit(response, responses[:number]) for number, response in enumerate(responses)) / (VISITORS - 1)
 
 
 @check("parameters", hits.require_probes, leak=True)
@@ -76,7 +76,7 @@ def parameters(context: Context) -> Iterator[Finding]:
         url: hits.has_paragraph("query", hits.paragraph(context.get(url, context.bypass), "query")) for url in urls
     }
     for url in [*urls, *urls]:
-        yield from context.ask(url, right[url])
+        yield from context.expect(url, right[url])
 
 
 @check("junk-queries", thorough=True)
@@ -90,9 +90,9 @@ def junk_queries(context: Context) -> Iterator[Finding]:
     first = [context.get(url) for url in sample]
     stayed = []
     for url, before in zip(sample, first, strict=True):
-        answer = context.get(url)
-        if hits.is_hit(answer, [before]):
-            stayed.append(answer)
+        response = context.get(url)
+        if hits.is_hit(response, [before]):
+            stayed.append(response)
     yield Figure("junk_queries_kept_of_50", len(stayed))
     if stayed:
         yield stayed[0].wrong(f"not cached, like {len(sample)} of {FLOOD} made-up query strings", f"{len(stayed)} are")
@@ -119,21 +119,21 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     path, known = flood.primed.popitem()
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
-    answers = [context.get(path, host=each) for each in spelt]
-    answers = [answer for answer in answers if answer.status == 200]
-    rendered = [answer for answer in answers if hits.render_id(answer) not in known]
+    responses = [context.get(path, host=each) for each in spelt]
+    responses = [response for response in responses if response.status == 200]
+    rendered = [response for response in responses if hits.render_id(response) not in known]
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
     addressed = hits.path_with_response(shows=["Host"])
     hits.repeat(context, addressed, host=f"{host}:1")
     for _ in range(hits.TIMES):
-        yield from context.ask(
+        yield from context.expect(
             addressed, hits.has_paragraph("Host", f"[{context.target.netloc}]"), when="after a made-up port"
         )
 
 
 class _Flood:
-    """Many made-up requests beside cached pages; raises BadAnswer if a page is not cached, NotTried if no page is.
+    """Many made-up requests beside cached pages; raises BadResponse if a page is not cached, NotTried if no page is.
 
     primed  cached pages, each with its render ids: one for each process with a separate cache
     """
@@ -144,23 +144,23 @@ class _Flood:
         self.context, self.what = context, what
         self.primed: dict[str, set[str | None]] = {}
         for path in (hits.new_path() for _ in range(PRIMED)):
-            answers = hits.repeat(context, path, hits.MAX_TRIES)
-            self.primed[path] = set(map(hits.render_id, answers))
-            if len(self.primed[path]) == len(answers):
-                raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
+            responses = hits.repeat(context, path, hits.MAX_TRIES)
+            self.primed[path] = set(map(hits.render_id, responses))
+            if len(self.primed[path]) == len(responses):
+                raise BadResponse(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
         self.before = self._entries()
 
     def sent(self, requests: Iterable[tuple[str, dict[str, Any]]], right: int) -> Iterator[Finding]:
         """Send all of (URL, headers or host), a few at a time: each gets this status, and evicts nothing."""
         requests = list(requests)
         with ThreadPoolExecutor(CLIENTS) as pool:
-            answers = pool.map(lambda request: self.context.get(request[0], **request[1]), requests)
-            wrong = [answer for answer in answers if answer.status != right]
+            responses = pool.map(lambda request: self.context.get(request[0], **request[1]), requests)
+            wrong = [response for response in responses if response.status != right]
         if wrong:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
         found = [(self.context.get(path), known) for path, known in self.primed.items()]
-        gone = [answer for answer, known in found if hits.render_id(answer) not in known]
+        gone = [response for response, known in found if hits.render_id(response) not in known]
         if len(gone) == len(self.primed):
             yield gone[0].wrong(
                 f"still cached after {self.what}, or another of {len(gone)} pages", "all are rendered again"
@@ -199,29 +199,31 @@ def public_pages(context: Context) -> Iterator[Finding]:
     for path in paths:
         # Each visitor has the site's cookies and an analytics cookie.
         visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
-        answers: list[Answer] = []
+        responses: list[PageResponse] = []
         for visitor in visitors:
-            answers += [visitor.get(path) for _ in range(READS)]
+            responses += [visitor.get(path) for _ in range(READS)]
         # Hits of pages given to other visitors: one's own page is no use to others.
         found = [
-            number for number, answer in enumerate(answers) if hits.is_hit(answer, answers[: number // READS * READS])
+            number
+            for number, response in enumerate(responses)
+            if hits.is_hit(response, responses[: number // READS * READS])
         ]
-        for answer in (answers[number] for number in found):
-            for line in answer.all("Set-Cookie"):
-                yield answer.wrong("a hit without Set-Cookie", line.partition("=")[0])
+        for response in (responses[number] for number in found):
+            for line in response.all("Set-Cookie"):
+                yield response.wrong("a hit without Set-Cookie", line.partition("=")[0])
         # The first visitor may find an older page.
         hit_count += sum(number >= READS for number in found)
-        requests += len(answers) - READS
+        requests += len(responses) - READS
         if not found:
-            yield _why(context, path, answers)
+            yield _why(context, path, responses)
     yield Figure("hit_ratio_public_pages", hit_count / requests)
 
 
-def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
+def _why(context: Context, path: str, responses: list[PageResponse]) -> Finding:
     """The obstacle to a hit, by the name of the cookie, header or status."""
-    if why := hits.obstacle_here(context, *answers):
+    if why := hits.obstacle_here(context, *responses):
         return NotTried(f"{path} is not cached: {why}")
     # A hit without cookies: the visitors' own cookies are the obstacle.
     if hits.until_hit(context, path):
-        return answers[-1].wrong("a hit for a visitor with such cookies, as without", "it is rendered each time")
-    return answers[-1].wrong("a hit", f"no cookie, header or status stops it, yet {len(answers)} renderings")
+        return responses[-1].wrong("a hit for a visitor with such cookies, as without", "it is rendered each time")
+    return responses[-1].wrong("a hit", f"no cookie, header or status stops it, yet {len(responses)} renderings")

@@ -36,7 +36,7 @@ MANIFEST = "./staticfiles.json"
 Proof = Callable[[HostsContext], Iterator[Finding]]
 
 
-def answers(deployed: HostsContext) -> Iterator[Finding]:
+def responds(deployed: HostsContext) -> Iterator[Finding]:
     """Each web host responds through the front, and all of them give the same pages."""
     front = deployed.front
     count = TURNS * len(deployed.web)
@@ -46,8 +46,8 @@ def answers(deployed: HostsContext) -> Iterator[Finding]:
         pages[path] = [front.get(path, front.bypass) for _ in range(count)]
     requests = deployed.log.requests()
     for path, got in pages.items():
-        statuses = {answer.status for answer in got} - {200}
-        texts = {page_parser.normalised(answer.text) for answer in got}
+        statuses = {response.status for response in got} - {200}
+        texts = {page_parser.normalised(response.text) for response in got}
         if statuses or len(texts) != 1:
             yield Mismatch(f"GET {path}, {count} times: one page", f"{len(texts)} pages, other statuses: {statuses}")
     if requests is None:
@@ -84,7 +84,7 @@ def fresh(deployed: HostsContext) -> Iterator[Finding]:
         gone = deployed.site.at(last).written(row, "remove")
         yield from _shows(deployed, gone, row, f"a removal on {last.name}", shown)
         yield Figure("fresh_after_write_ms", round(max(shown.took_s, default=0) * 1000))
-        yield from not_asked(deployed, shown)
+        yield from unproven(deployed, shown)
     finally:
         # Remove leftovers of a killed run, too.
         deployed.site.remove_probes()
@@ -110,8 +110,8 @@ def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTi
     for right in expected_pages(front, row, old):
         for when, context in places.items():
             for _ in range(READS * len(deployed.web) if context is front else 1):
-                if not right.met(answer := context.get(right.path)):
-                    yield right.wrong(answer, when)
+                if not right.met(response := context.get(right.path)):
+                    yield right.wrong(response, when)
     shown.requests.update(deployed.log.requests() or {})
 
 
@@ -122,7 +122,7 @@ def _bound_s(case: Case) -> float:
     return float(case.settings["cache_seconds"]) * len(case.layers) + SLACK_S
 
 
-def not_asked(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
+def unproven(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
     """Hosts without proof: they speak no HTTP, and the front, which has a cache, passed no request to them."""
     hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
     if len(deployed.web) == 1 or not hosts:
@@ -175,9 +175,9 @@ def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
     named = [name for name in sorted(files) if f"{front.site.static_url}{name.removeprefix('./')}" in home]
     for name in named:
         path = front.site.static_url + name.removeprefix("./")
-        answer = wire.fetch(front.target, path)
-        if answer.status != 200 or hashlib.sha256(answer.content).hexdigest() != files[name]:
-            yield Mismatch(f"GET {path}: the file of {deployed.web[0].name}", f"status {answer.status}, other bytes")
+        response = wire.fetch(front.target, path)
+        if response.status != 200 or hashlib.sha256(response.content).hexdigest() != files[name]:
+            yield Mismatch(f"GET {path}: the file of {deployed.web[0].name}", f"status {response.status}, other bytes")
     if not named:
         raise NotTried("the home page names no static file")
 
@@ -200,7 +200,7 @@ def cookies(deployed: HostsContext) -> Iterator[Finding]:
 
 # Name -> group and promise.
 PROOFS: dict[str, tuple[str, Proof]] = {
-    "hosts-answer": ("behaviour", answers),
+    "hosts-answer": ("behaviour", responds),
     "hosts-static": ("behaviour", static),
     "hosts-cookies": ("caching", cookies),
     "hosts-fresh": ("freshness", fresh),

@@ -54,15 +54,15 @@ class HostState:
 def probe_hosts(inventory: Inventory) -> list[HostState]:
     """Probe all hosts at the same time; returns their states in the order of the inventory."""
     with ThreadPoolExecutor(len(inventory.hosts)) as pool:
-        return list(pool.map(_look_at, inventory.hosts))
+        return list(pool.map(_inspected, inventory.hosts))
 
 
-def clock_of(ask: Callable[[], int]) -> Clock:
+def clock_of(read_clock: Callable[[], int]) -> Clock:
     """The clock of a host, from its time in nanoseconds."""
     trips = []
     for _ in range(ROUND_TRIPS):
         sent = time.time_ns()
-        there = ask()
+        there = read_clock()
         trips.append((sent, there, time.time_ns()))
     return offset(trips)
 
@@ -76,29 +76,29 @@ def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
     return Clock((there - (sent + came) / 2) / 1e6, (came - sent) / 2 / 1e6)
 
 
-def _look_at(host: Host) -> HostState:
+def _inspected(host: Host) -> HostState:
     """The state of a host. The connection ends after TIMEOUT_S."""
     with SshConnection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
-            return _asked(host, connection)
+            return _state(host, connection)
         except ValueError:
             gone = f"cannot be reached: {connection.why(TIMEOUT_S)}"
             return HostState(host, None, (gone,), cannot_load=gone)
 
 
-def _asked(host: Host, connection: SshConnection) -> HostState:
+def _state(host: Host, connection: SshConnection) -> HostState:
     """The state of a host; raises ValueError without a response."""
     deadline = time.monotonic() + TIMEOUT_S
 
-    def answer() -> bytes:
+    def read_line() -> bytes:
         return connection.line(max(0.0, deadline - time.monotonic()))
 
-    def ask() -> int:
+    def read_time() -> int:
         connection.send(b"\n")
-        return int(answer())
+        return int(read_line())
 
-    python, cores, root, systemd = answer().decode().split()
-    clock = clock_of(ask)
+    python, cores, root, systemd = read_line().decode().split()
+    clock = clock_of(read_time)
     cannot_load = _cannot_load(python)
     serves = host.groups != (LOAD,)
     lacks = []

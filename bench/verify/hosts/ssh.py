@@ -47,9 +47,9 @@ def run(host: Host, script: str, limit_s: float, what: str) -> str:
     return said
 
 
-def last_line(said: str, otherwise: str) -> str:
+def last_line(output: str, otherwise: str) -> str:
     """The last line of output of ssh, or of a program on a host; `otherwise` if empty."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     if lines:
         return lines[-1].removeprefix("ssh: ")[:MAX_CHARACTERS]
     return otherwise
@@ -69,7 +69,7 @@ class SshConnection:
         self.host = host
         program, *words = host.argv(_marked(script))
         self._argv = [program, *(() if host.local else options), *words]
-        self._said: list[bytes] = []
+        self._errors: list[bytes] = []
         self._has_begun = self._is_late = False
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class SshConnection:
             self._process = subprocess.Popen(self._argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         except FileNotFoundError:
             raise BenchError(NOT_INSTALLED) from None
-        self._listener = threading.Thread(target=drain, args=(self._process.stderr, self._said), daemon=True)
+        self._listener = threading.Thread(target=drain, args=(self._process.stderr, self._errors), daemon=True)
         self._listener.start()
         return self
 
@@ -121,7 +121,7 @@ class SshConnection:
         self._listener.join(END_S)
         if self._is_late:
             return f"no response within {limit_s:.0f} s"
-        return last_line(b"".join(self._said).decode("utf-8", "replace"), "the connection ended")
+        return last_line(b"".join(self._errors).decode("utf-8", "replace"), "the connection ended")
 
     def kill(self) -> None:
         """End the connection at once."""

@@ -39,10 +39,10 @@ def send(url: str, stale: StalePages) -> None:
             # It stores no page of another name.
             for path in sorted(name for name in names if PAGE.fullmatch(name)):
                 connection.request(method, path)
-                answer = connection.getresponse()
-                answer.read()
-                if answer.status != 200:
-                    logger.error("%s %s at %s: status %d", method, path, url, answer.status)
+                response = connection.getresponse()
+                response.read()
+                if response.status != 200:
+                    logger.error("%s %s at %s: status %d", method, path, url, response.status)
     except (OSError, HTTPException) as error:
         logger.error("%s: %s not purged: %s", url, stale, error)
     finally:

@@ -300,12 +300,12 @@ class Sweeper:
 
 def middleware(get_response: GetResponse) -> GetResponse:
     """Pages as files; from the first request on the worker looks whether somebody removes the old ones."""
-    answer = middleware_of(active_store)(get_response)
+    response = middleware_of(active_store)(get_response)
 
     def watching(request: HttpRequest) -> HttpResponse:
         if _watches_in != os.getpid():
             _begin_to_watch()
-        return answer(request)
+        return response(request)
 
     return watching
 

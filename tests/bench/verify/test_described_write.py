@@ -12,7 +12,7 @@ from bench.serve.machine.http import Target
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.finding import Figure, Mismatch
 from bench.verify.in_process import ExpectedPage
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 HTML = "text/html;charset=utf-8"
 # A page in two languages, and the address of its row, renamed by the write.
@@ -42,12 +42,12 @@ class Site:
     def rendered(self, path: str, pages: dict[str, str]) -> ExpectedPage:
         return ExpectedPage(200, HTML, pages[path]) if path in pages else ExpectedPage(404, HTML, "not here")
 
-    def get(self, path: str, headers: Any = ()) -> Answer:
+    def get(self, path: str, headers: Any = ()) -> PageResponse:
         page = self.rendered(path, BEFORE if path == self.kept else self.pages)
-        return Answer(page.status, "1.1", (("Content-Type", HTML),), page.body.encode())
+        return PageResponse(page.status, "1.1", (("Content-Type", HTML),), page.body.encode())
 
-    def first(self, path: str) -> Answer:
-        return Answer(200, "1.1", (), json.dumps({"languages": ["en", "de"]}).encode())
+    def first(self, path: str) -> PageResponse:
+        return PageResponse(200, "1.1", (), json.dumps({"languages": ["en", "de"]}).encode())
 
 
 @pytest.mark.parametrize("kept", ["/en/a/", "/de/a/", "/row/old/"])

@@ -17,7 +17,7 @@ from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
 from bench.verify.in_process import ExpectedPage
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 from benchapp.caching import cacheability
 
 LATER = "Sat, 01 Nov 2125 10:00:00 GMT"
@@ -28,9 +28,9 @@ def no_pause(monkeypatch):
     monkeypatch.setattr(pages, "CLOCK_S", 0)
 
 
-def page(body: str = "", **headers: str) -> Answer:
+def page(body: str = "", **headers: str) -> PageResponse:
     given = {"Content_Type": "text/html; charset=utf-8"} | headers
-    return Answer(
+    return PageResponse(
         200, "HTTP/1.1", tuple((name.replace("_", "-"), value) for name, value in given.items()), body.encode()
     )
 
@@ -75,7 +75,7 @@ def test_what_stops_a_cache_is_named(given, why):
     assert obstacle(given, 60) == why
 
 
-def answer_at(path: str, **headers: str) -> Answer:
+def answer_at(path: str, **headers: str) -> PageResponse:
     return replace(page(**headers), sent=Sent("http://127.0.0.1:1", "GET", path))
 
 

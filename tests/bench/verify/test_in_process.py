@@ -9,7 +9,7 @@ import pytest
 from bench.serve.machine.http import Target
 from bench.verify.in_process import ExpectedPage, as_in_process, expected_page
 from bench.verify.page_parser import decoded
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 
 HTML = "text/html;charset=utf-8"
 PAGE = '<script nonce="{nonce}">f()</script><ul><li>{one}</li><li>three</li></ul><p>words that stay</p>{end}'
@@ -89,7 +89,7 @@ def test_a_page_that_is_not_compared_differs_in_nothing():
 )
 def test_a_page_is_read_in_its_charset(content, content_type, text):
     assert decoded(content, content_type) == text
-    assert Answer(200, "HTTP/1.1", (("Content-Type", content_type),), content).text == text
+    assert PageResponse(200, "HTTP/1.1", (("Content-Type", content_type),), content).text == text
     printed = {"status": 200, "content_type": content_type, "body": content.decode("utf-8", "surrogateescape")}
     assert expected_page("/", {"/": printed}).body == text
 

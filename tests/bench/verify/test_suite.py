@@ -344,14 +344,14 @@ def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_al
 
     def purging(context):
         order.append("purging")
-        if not context.alone:
+        if not context.is_exclusive:
             both.wait()
-        context.require_alone()
+        context.require_exclusive()
         yield Figure("pages", 1)
 
     checks = [
         Check("one", lambda _: asked("one"), ""),
-        Check("alone", lambda _: asked("alone"), "", alone=True),
+        Check("alone", lambda _: asked("alone"), "", is_exclusive=True),
         Check("purging", purging, ""),
     ]
     made = suite._Suite(context, checks, None).run()
@@ -373,14 +373,14 @@ def test_the_links_to_advisories_match_the_checks():
 
 
 def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
-    from bench.verify.checks.caching import answered_by
+    from bench.verify.checks.caching import served_by
 
     first = Context(http.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))
     other = replace(first)
     mutant.reset(caches=True)
-    assert list(answered_by(first, other)) == []
+    assert list(served_by(first, other)) == []
     other.get = lambda path, **how: SimpleNamespace(
         render_id=None, status=200, content=b"", paragraphs={}, wrong=lambda *words: words
     )
-    ((expected, _),) = answered_by(first, other)
+    ((expected, _),) = served_by(first, other)
     assert expected == "at the second server, the page that the first stored"

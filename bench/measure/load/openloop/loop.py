@@ -120,13 +120,13 @@ class Loop(ABC):
             self._epoll.modify(connection.sock.fileno(), wanted)
 
     def _read(self, connection: LoadConnection) -> None:
-        answer = connection.response
+        response = connection.response
         try:
             data = connection.receive()
             if data is None:
                 return
             self.counts.bytes += len(data)
-            whole = connection.busy and (answer.feed(data) if data else answer.ended())
+            whole = connection.busy and (response.feed(data) if data else response.ended())
         except (AnswerError, ValueError, OSError):
             whole, data = False, b""
         if not connection.busy:
@@ -139,14 +139,14 @@ class Loop(ABC):
             self._broken(connection)
 
     def _complete(self, connection: LoadConnection, now: float) -> None:
-        answer, counts, job = connection.response, self.counts, self._job
+        response, counts, job = connection.response, self.counts, self._job
         counts.answers += 1
-        counts.statuses[answer.status] += 1
+        counts.statuses[response.status] += 1
         counts.note(max(1, int((now - connection.since) * 1e6)), (now - self._begins) / job.seconds)
-        if self._sizes.setdefault(connection.page, answer.size) != answer.size:
+        if self._sizes.setdefault(connection.page, response.size) != response.size:
             counts.resized += 1
         connection.fresh = connection.busy = False
-        if answer.closes or not job.keep_alive:
+        if response.closes or not job.keep_alive:
             self._close(connection)
         self._free(connection, now)
 

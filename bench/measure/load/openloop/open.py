@@ -140,14 +140,14 @@ class OpenLoop(Loop):
         """Log a finished or failed request for `visits.Visit`, if the job requests a log."""
         if self._mark is None:
             return
-        answer, times = connection.response, (connection.since, connection.left, now)
+        response, times = connection.response, (connection.since, connection.left, now)
         status, said = 0, []
         if not failure:
-            status = answer.status
-            if found := self._mark.search(b"".join(answer.pieces or ())):
+            status = response.status
+            if found := self._mark.search(b"".join(response.pieces or ())):
                 said = [group.decode("utf-8", "replace") for group in found.groups()]
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
-        self.counts.visits.append([*visit, status, failure, answer.size, said])
+        self.counts.visits.append([*visit, status, failure, response.size, said])
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)

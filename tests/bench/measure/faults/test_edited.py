@@ -10,7 +10,7 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.faults import edited
 from bench.measure.faults.fault_context import FaultNotApplicable
-from bench.serve.machine.http import BadAnswer
+from bench.serve.machine.http import BadResponse
 from bench.verify.finding import NotTried
 from tests.bench.measure.faults.scenes import scene
 
@@ -25,7 +25,7 @@ def made(monkeypatch, *found):
         yield SimpleNamespace(write=fails), list(found)
 
     def fails(row, what):
-        raise BadAnswer("status 500")
+        raise BadResponse("status 500")
 
     monkeypatch.setattr(edited.rows, "new_rows", new_rows)
     monkeypatch.setattr(edited.rows, "soon_right", lambda *_: pytest.fail("a failed edit need not show"))
@@ -37,7 +37,7 @@ def made(monkeypatch, *found):
 
 @pytest.mark.parametrize(
     ("error", "raised"),
-    [(BadAnswer("status 500"), BenchError), (OSError("refused"), BenchError), (NotTried("none"), FaultNotApplicable)],
+    [(BadResponse("status 500"), BenchError), (OSError("refused"), BenchError), (NotTried("none"), FaultNotApplicable)],
 )
 def test_a_site_that_writes_no_row_is_said_in_a_line(monkeypatch, error, raised):
     with pytest.raises(raised, match=str(error)), edited.edited_rows(made(monkeypatch, error)):

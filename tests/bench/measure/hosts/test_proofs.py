@@ -25,7 +25,7 @@ from bench.verify.hosts.front_log import FrontLog
 from bench.verify.hosts.ssh import tunnel
 from bench.verify.site import Account
 from bench.verify.target_site import NO_COMMANDS
-from bench.verify.wire import Answer
+from bench.verify.wire import PageResponse
 from tests.cases import kit
 
 HERE = Host("web1", "127.0.0.1", ("web",), "127.0.0.1", local=True)
@@ -131,20 +131,20 @@ class Front:
 
     bypass = {"Cookie": "sessionid=nobody"}
 
-    def __init__(self, *answers: Answer):
+    def __init__(self, *answers: PageResponse):
         self.answers, self.asked = answers, 0
         self.site = SimpleNamespace(
             main_paths=["/"], url=lambda kind: "/login/" if kind == "login" else "/", static_url="/static/"
         )
 
-    def get(self, path: str, headers: object = ()) -> Answer:
+    def get(self, path: str, headers: object = ()) -> PageResponse:
         self.asked += 1
         return self.answers[self.asked % len(self.answers)]
 
 
-def page(text: str = "home", **headers: str) -> Answer:
+def page(text: str = "home", **headers: str) -> PageResponse:
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
-    return Answer(200, "HTTP/1.1", named, text.encode())
+    return PageResponse(200, "HTTP/1.1", named, text.encode())
 
 
 def deployed(front: Front, root: Path = Path("/nowhere"), requests: tuple[int, int] | None = (5, 5)):
@@ -175,24 +175,24 @@ def test_the_log_of_the_front_tells_the_requests_of_each_web_host(tmp_path):
 
 
 def test_hosts_that_answer_differently_or_not_at_all_are_found():
-    assert list(proofs.answers(deployed(Front(page())))) == [Figure("requests_web1", 5), Figure("requests_web2", 5)]
-    (wrong, *_) = proofs.answers(deployed(Front(page(), page("another"))))
+    assert list(proofs.responds(deployed(Front(page())))) == [Figure("requests_web1", 5), Figure("requests_web2", 5)]
+    (wrong, *_) = proofs.responds(deployed(Front(page(), page("another"))))
     assert (wrong.expected, wrong.got) == ("GET /, 24 times: one page", "2 pages, other statuses: set()")
-    *_, silent = proofs.answers(deployed(Front(page()), requests=(5, 0)))
+    *_, silent = proofs.responds(deployed(Front(page()), requests=(5, 0)))
     assert silent == Mismatch("web2 responds to some of 24 requests", "none")
     with pytest.raises(NotTried):
-        list(proofs.answers(deployed(Front(page()), requests=None)))
+        list(proofs.responds(deployed(Front(page()), requests=None)))
 
 
 def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
     of_two = SimpleNamespace(web=(HERE, THERE), direct={})
     shown = proofs.WriteTimings(requests=Counter(web1=3, web2=4))
-    assert list(proofs.not_asked(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
+    assert list(proofs.unproven(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
     with pytest.raises(NotTried) as raised:
-        list(proofs.not_asked(of_two, proofs.WriteTimings(requests=Counter(web1=3))))
+        list(proofs.unproven(of_two, proofs.WriteTimings(requests=Counter(web1=3))))
     said = "at web2: only the front can reach it, and its log has no such request after a write"
     assert str(raised.value) == said
-    assert list(proofs.not_asked(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
+    assert list(proofs.unproven(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
 
 
 def test_a_cookie_from_a_cache_is_found():
