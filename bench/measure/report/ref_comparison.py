@@ -28,7 +28,7 @@ class RefComparison:
 
     case             the common attributes, in words
     first, other     labels of the commits
-    ratio            requests/s of the other as a multiple of the first's; low, high: its 95 % interval, high is None if
+    ratio            requests/s of the other as a multiple of the first's; low, high: its 95 % interval; high: None if
                      unbounded
     verdict          slower or faster: by more than the margin, proven; same: within the margin; inconclusive: unknown
     queries          database queries a request of both; None if not counted

@@ -3,7 +3,7 @@
 Memory is the proportional set size (PSS): pages shared by processes are counted once, split among them, so that the sum
 over forked workers is true. The kernel computes PSS page by page, which is costly: about once a second is enough, and
 less often if a sample takes longer than a hundredth of the interval. An unreadable figure (another user's processes, a
-kernel without PSS) is None, never 0.
+kernel without PSS) stays unknown: None, never 0.
 """
 
 from __future__ import annotations
