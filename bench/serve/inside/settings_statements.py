@@ -63,10 +63,12 @@ def statements(ran):
                 place = {"file": os.path.relpath(file), "line": statement.lineno, "end": statement.end_lineno}
                 place["in_debug"] = in_debug or _chooses_by_debug(statement)
                 found.setdefault(name, []).append((when, place))
-    for places in found.values():
-        # Places that were executed at one time keep their order.
+    in_order = {}
+    for name, places in found.items():
+        # Those that ran at one time keep their order.
         places.sort(key=operator.itemgetter(0))
-    return {name: [place for _, place in places] for name, places in found.items()}
+        in_order[name] = [place for _, place in places]
+    return in_order
 
 
 def _parsed(file):
