@@ -80,10 +80,9 @@ class Installed:
         assert process.returncode == 0, said
         return said
 
-    def follow(self, tutorial: str, cwd: Path, page: str = "/", stacks: int = 2) -> list[str]:
-        """Run the commands of a tutorial in a folder, with so many stacks, and visit a page of what they serve; returns
-        their names."""
-        done = tutorials.commands(tutorial, stacks)
+    def follow(self, tutorial: str, cwd: Path, page: str = "/") -> list[str]:
+        """Run the commands of a tutorial in a folder, and visit a page of what they serve; returns their names."""
+        done = tutorials.commands(tutorial)
         for words in done:
             if words[0] == "up":
                 self.visit(*words, cwd=cwd, page=page)
@@ -181,8 +180,8 @@ def test_an_ordinary_user_goes_from_doctor_to_a_host(caller):
     caller.run("render", "nginx-gunicorn", "--values", "production", "--output", "rendered")
     assert list((caller.project / "rendered").rglob("nginx.conf"))
     assert not (caller.state / "servers").exists()
-    # Servers are installed now. The run of two stacks is that of the first comparison, too, which is made below.
-    done = caller.follow("choose-a-stack", caller.project, "/admin/login/", stacks=1)
+    # Servers are installed now.
+    done = caller.follow("choose-a-stack", caller.project, "/admin/login/")
     assert done == ["doctor", "up", "verify", "run", "report", "render"]
     assert (caller.project / "results" / "mine" / "report.html").stat().st_size > 10_000
     made = {"rendered", "results", "gunicorn-files"}
