@@ -16,7 +16,7 @@ from tests.bench.measure.run.fake_sites import fake_case, fake_running
 def observer():
     """For a server and a database that do not respond any more."""
     pids = {"app": os.getpid(), "database": os.getpid()}
-    return local.Observer(fake_running(fake_case("app", "none"), pids=pids, servers=("app",), answers=lambda: False))
+    return local.Observer(fake_running(fake_case("app", "none"), pids=pids, servers=("app",), is_healthy=lambda: False))
 
 
 def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypatch):
