@@ -10,11 +10,13 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import django
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
@@ -26,6 +28,8 @@ DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 # Of any project, whose drivers it has itself.
 ALL_DATABASE_SCHEMES = (*DATABASE_SCHEMES, *environ.Env.DB_SCHEMES)
 DATABASE_SWITCHES = ("ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "DISABLE_SERVER_SIDE_CURSORS")
+# https://docs.djangoproject.com/en/5.1/releases/5.1/#postgresql-connection-pools
+POOLS_SINCE = (5, 1)
 DATABASE_FORMS = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 
 
@@ -225,9 +229,22 @@ def _pool(name: str, value: str) -> bool | dict[str, object]:
             pool = None
         if not isinstance(pool, dict):
             raise ImproperlyConfigured(f'{name}: pool={value!r}: use true, false, or JSON such as {{"max_size": 8}}')
-    if pool and not (find_spec("psycopg") and find_spec("psycopg_pool")):
-        raise ImproperlyConfigured(f"{name}: a pool needs psycopg 3: pip install 'psycopg[binary,pool]'")
+    if pool:
+        require_pool(name)
     return pool
+
+
+def require_pool(name: str) -> None:
+    """Raise ImproperlyConfigured, which names a variable, unless Django can keep a pool of connections here."""
+    if django.VERSION < POOLS_SINCE:
+        needed = ".".join(map(str, POOLS_SINCE))
+        raise ImproperlyConfigured(f"{name}: a pool needs Django {needed} or newer, and this is {django.__version__}")
+    try:
+        # Installed is not enough: without its C library psycopg 3 cannot be imported, and Django takes psycopg2.
+        import_module("psycopg")
+        import_module("psycopg_pool")
+    except ImportError:
+        raise ImproperlyConfigured(f"{name}: a pool needs psycopg 3: pip install 'psycopg[binary,pool]'") from None
 
 
 def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
-
-from benchapp_overlay.environment import Env
+from benchapp_overlay.environment import Env, require_pool
 
 NONE, PERSISTENT, DJANGO, PGBOUNCER = "none", "conn_max_age", "django", "pgbouncer"
 # The port that names PgBouncer's socket in its folder.
@@ -24,7 +22,7 @@ USUAL_S = 60
 def with_pool(database: dict[str, Any], env: Env) -> dict[str, Any]:
     """Return the settings of a PostgreSQL database with the pool that the environment chooses, any other unchanged.
 
-    Raises ImproperlyConfigured for Django's pool without psycopg 3.
+    Raises ImproperlyConfigured for Django's pool without psycopg 3, or with an older Django.
     """
     pool = env.choice("BENCHAPP_POOL", "", NONE, PERSISTENT, DJANGO, PGBOUNCER)
     if not pool or not database.get("ENGINE", "").rpartition(".")[2].startswith(("postg", "postgis")):
@@ -35,10 +33,7 @@ def with_pool(database: dict[str, Any], env: Env) -> dict[str, Any]:
         seconds = env.whole_number("BENCHAPP_POOL_SECONDS", USUAL_S, minimum=0, maximum=86_400)
         found |= {"CONN_MAX_AGE": seconds, "CONN_HEALTH_CHECKS": True}
     elif pool == DJANGO:
-        if not find_spec("psycopg") or not find_spec("psycopg_pool"):
-            raise ImproperlyConfigured(
-                "BENCHAPP_POOL=django: Django's pool needs psycopg 3: pip install 'psycopg[binary,pool]'"
-            )
+        require_pool("BENCHAPP_POOL=django")
         size = env.whole_number("BENCHAPP_POOL_SIZE", 8, minimum=1, maximum=1000)
         options["pool"] = {"min_size": min(2, size), "max_size": size}
     elif pool == PGBOUNCER:

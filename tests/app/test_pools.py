@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
+import django
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
@@ -20,6 +24,8 @@ POSTGRESQL = {
 
 def pooled(monkeypatch, database=POSTGRESQL, psycopg=True, **variables):
     monkeypatch.setattr(pools, "find_spec", lambda name: psycopg)
+    for name in ("psycopg", "psycopg_pool"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name) if psycopg else None)
     env = Env()
     env.ENVIRON = {f"BENCHAPP_POOL{name}": value for name, value in variables.items()}
     return pools.with_pool(database, env)
@@ -57,6 +63,12 @@ def test_django_s_pool_has_its_size_and_no_persistent_connections(monkeypatch):
 def test_django_s_pool_without_psycopg_3_is_refused(monkeypatch):
     with pytest.raises(ImproperlyConfigured, match="needs psycopg 3"):
         pooled(monkeypatch, psycopg=False, **{"": "django"})
+
+
+def test_django_s_pool_is_newer_than_some_releases_of_django(monkeypatch):
+    monkeypatch.setattr(django, "VERSION", (5, 0, 9, "final", 0))
+    with pytest.raises(ImproperlyConfigured, match=r"BENCHAPP_POOL=django: .*5\.1"):
+        pooled(monkeypatch, **{"": "django"})
 
 
 def test_pgbouncer_is_reached_by_servers_only(monkeypatch):

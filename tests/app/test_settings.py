@@ -336,7 +336,7 @@ def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnviro
 def test_a_pool_of_connections(
     settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch, value: str, pool: object
 ):
-    monkeypatch.setattr(environment, "find_spec", lambda name: name)
+    monkeypatch.setattr(environment, "require_pool", lambda name: None)
     url = f"postgresql://a@b/c?pool={quote(value)}"
     found = settings_from(DATABASE_URL=url, BENCHAPP_SERVER="wsgi")["DATABASES"]["default"]
     assert found["OPTIONS"]["pool"] == pool
@@ -344,8 +344,7 @@ def test_a_pool_of_connections(
 
 
 @pytest.mark.parametrize("value", ["8", "many", "[]", '{"max_size"'])
-def test_a_pool_that_is_none(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch, value: str):
-    monkeypatch.setattr(environment, "find_spec", lambda name: name)
+def test_a_pool_that_is_none(settings_from: FromEnvironment, value: str):
     with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL: pool=.*use true, false, or JSON"):
         settings_from(DATABASE_URL=f"postgresql://a@b/c?pool={quote(value)}")
 

@@ -21,11 +21,14 @@ from bench.serve.catalog.server import Declaration, Server
 from bench.serve.catalog.sizes import UNLIMITED, Size
 from bench.serve.catalog.values import AUTO, BENCH, Values
 from bench.serve.deployment import workers
-from bench.serve.deployment.database import NO_DATABASE, Database, parse, rows_at
+from bench.serve.deployment.database import AS_IS, NO_DATABASE, Database, parse, rows_at
+from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest, refusal
 
-# The value `pool` that is part of Django, with this driver.
+# The value `pool` that is part of Django.
 POOL_OF_DJANGO = "django"
+# Its variable, and a database for settings that are only read.
+POOL, NO_SERVER = "BENCHAPP_POOL", "postgresql://127.0.0.1:1/none"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
 
 
@@ -308,6 +311,23 @@ def _no_pool(case: Case) -> str:
     pool, chosen = case.settings["pool"], case.database
     if pool not in (POOL_OF_DJANGO, *_pool_services(case)) or chosen is NO_DATABASE:
         return ""
-    if not (chosen.service or chosen.url.startswith("postg")):
+    is_postgresql = bool(chosen.service) or chosen.url.startswith("postg")
+    if chosen.label == AS_IS and pool == POOL_OF_DJANGO:
+        is_postgresql = "postg" in case.project.facts.databases["default"]
+    if not is_postgresql:
         return f"pool={pool}: it is for PostgreSQL: give --database postgresql, or the URL of a database"
+    return _refused_pool(case) if pool == POOL_OF_DJANGO and case.project.installs else ""
+
+
+def _refused_pool(case: Case) -> str:
+    """The reason why the settings of a case's project refuse Django's pool, or an empty string."""
+    project, env = case.project, {POOL: POOL_OF_DJANGO, **case.user_env}
+    url = case.database.url
+    if case.database.service:
+        url = NO_SERVER
+    commands.make_files(project, project.worker())
+    try:
+        commands.check(project, url, env, project.worker(), settings_only=True)
+    except BenchError as error:
+        return f"{error}, for {project.python}"
     return ""

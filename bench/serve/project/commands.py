@@ -129,7 +129,7 @@ def check(
 
     Raises BenchError with the site's message if the check fails.
     """
-    question = ("check", database_url, tuple(sorted(env.items())), settings_only)
+    question = ("check", project.version, database_url, tuple(sorted(env.items())), settings_only)
     if question in project.memo and not again:
         return
     # Any command reads the settings first.
