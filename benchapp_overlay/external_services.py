@@ -102,6 +102,11 @@ def _cache(alias, cache):
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
 
 
+def is_served_here(cache):
+    """True for a cache in a server of this machine, such as Redis or memcached."""
+    return bool(ON_SERVERS.search(cache.get("BACKEND", ""))) and _all_here(_listed(cache.get("LOCATION")))
+
+
 def _channels(layer):
     """A channel layer of this machine: messages to one elsewhere reach the visitors of production."""
     hosts = layer.get("CONFIG", {}).get("hosts", [])

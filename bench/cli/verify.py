@@ -157,6 +157,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
         rows = database.parse(project, args.database)
         # Before servers are installed for it.
         health.require_page(project, rows.of_project)
+        health.require_sessions(project)
     if versions := pythons.choose(args.python):
         stacks = variants(stacks or catalog.read().usual_stacks, "python", versions)
     changes, env = values.parse_changes(args.set), values.environment(args.env)

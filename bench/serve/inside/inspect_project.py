@@ -27,7 +27,7 @@ from error_words import in_a_line, in_words, where
 from inspect_kit import loaded
 from inspect_pages import HERE, LOCAL, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
-from inspect_services import plain, services, uses_cache
+from inspect_services import cache_servers, plain, services, uses_cache
 from inspect_start import ANCHORS, PLAIN, Search, start_page
 from inspect_static import static_files
 from settings_statements import lines_that_run, mentioned_variables, missing_variables, secret_in_code, statements
@@ -77,6 +77,8 @@ def inspect(question, folder):
     files, in_memory_too = sqlite_databases(settings)
     copy_sqlite(folder)
     facts.update(from_settings(settings), **services(settings))
+    external = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
+    facts["cache_servers"] = cache_servers(settings.CACHES, external.is_served_here)
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
     with replaced(settings, noted_static(settings)):
@@ -87,7 +89,7 @@ def inspect(question, folder):
     facts["media_url"] = None if facts["media_view"] else facts["media_url"]
     facts["login"] = login_url(settings)
     facts["commands"] = commands()
-    facts.update(running(question))
+    facts.update(running(question, facts["cache_servers"]))
     if question["closely"]:
         facts.update(static_files(settings))
     as_served(settings, facts["remote_storages"], folder)

@@ -35,8 +35,8 @@ def not_waited_for(databases):
             database["OPTIONS"] = {"connect_timeout": RESPONSE_S, **options}
 
 
-def running(question):
-    """All these facts, by name."""
+def running(question, cache_servers):
+    """All these facts, by name; without `closely`, of the services only the caches in servers of this machine."""
     left, error = migrations_left()
     return {
         **storages(),
@@ -47,7 +47,7 @@ def running(question):
         "max_connections": None if error else max_connections(),
         "sites": None if error else sites(),
         "lint": [] if error or not question["closely"] else lint(),
-        "silent": silent() if question["closely"] else {},
+        "silent": silent(None if question["closely"] else cache_servers),
     }
 
 
@@ -151,8 +151,10 @@ def lint():
     return found
 
 
-def silent():
-    """Caches, storages and other databases than the default that do not respond, by name, with the reason."""
+def silent(names):
+    """Caches, storages and other databases than the default that do not respond, by name, with the reason; all, or
+    only those of these names.
+    """
     from django.core.cache import caches
     from django.core.files.storage import default_storage
     from django.db import DEFAULT_DB_ALIAS, connections
@@ -163,6 +165,8 @@ def silent():
         requests["STORAGES['default']"] = lambda: default_storage.exists(KEY)
     for alias in set(connections) - {DEFAULT_DB_ALIAS}:
         requests[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
+    if names is not None:
+        requests = {name: request for name, request in requests.items() if name in names}
     errors = dict.fromkeys(requests, f"no response within {RESPONSE_S} s")
 
     def try_service(name):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from urllib.parse import urlsplit
 
 from inspect_kit import OF_CACHING
 from inspect_static import templates
@@ -15,6 +16,8 @@ NONCE = "<CSP_NONCE_SENTINEL>"
 CSP_PROCESSOR = "django.template.context_processors.csp"
 CSP_SETTINGS = ("SECURE_CSP", "SECURE_CSP_REPORT_ONLY")
 CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
+REDIS = re.compile("Redis|Valkey")
+PORT = re.compile(r":(\d+)(/|$)")
 LOADS_CACHE_TAG = re.compile(r"{%\s*load\s[^%]*\bcache\b")
 
 
@@ -28,7 +31,32 @@ def services(settings):
         "endless_file_caches": endless_file_caches(settings.CACHES),
         "uncached_loaders": uncached_loaders(settings.TEMPLATES),
         "csp_nonce_setting": csp_nonce_setting(settings),
+        "session_cache": session_cache(settings),
     }
+
+
+def session_cache(settings):
+    """The name of the cache that the sessions need, as CACHES['default']; empty without one."""
+    return f"CACHES[{settings.SESSION_CACHE_ALIAS!r}]" if settings.SESSION_ENGINE in CACHED_SESSIONS else ""
+
+
+def cache_servers(caches, is_served_here):
+    """A command that starts the server of each cache of this machine, at the place that the settings name."""
+    return {f"CACHES[{alias!r}]": started_by(cache) for alias, cache in caches.items() if is_served_here(cache)}
+
+
+def started_by(cache):
+    """The command that starts Redis or memcached at the first place of a cache."""
+    places = cache["LOCATION"]
+    place = str(places[0] if isinstance(places, (list, tuple)) else re.split("[;,]", str(places))[0])
+    is_redis = REDIS.search(cache["BACKEND"])
+    if place.startswith(("unix:", "/")):
+        path = urlsplit(place).path
+        return f"redis-server --unixsocket {path}" if is_redis else f"memcached -s {path}"
+    port = PORT.search(place)
+    if is_redis:
+        return f"redis-server --port {port[1] if port else 6379}"
+    return f"memcached -p {port[1] if port else 11211}"
 
 
 def uses_cache(settings):

@@ -35,7 +35,8 @@ LET_IN = (
     "its code refuses visitors from this machine, by address, host name or their lack of a User-Agent: let them in "
     "while it is measured, by a variable of env_file"
 )
-
+# For a service of this machine, and the command.
+START = "start it, as by `{}`, or name another for measurements, by a variable of env_file"
 NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp] of {FILE}'
 
 
@@ -114,6 +115,25 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
         raise _refusal(project, page)
 
 
+def silent_caches(project: UnderTest) -> dict[str, str]:
+    """A line with the remedy for each cache, `CACHES['default']`, in a server of this machine that does not respond."""
+    found: dict[str, str] = {}
+    # The caches of settings that read the kit's variables may be the kit's.
+    servers = project.facts.cache_servers if project.overlaid else {}
+    for name, command in servers.items():
+        if why := project.facts.silent.get(name):
+            of_sessions = " with the sessions" if name == project.facts.session_cache else ""
+            found[name] = f"{name}{of_sessions} does not respond: {why}; {START.format(command)}"
+    return found
+
+
+def require_sessions(project: UnderTest) -> None:
+    """Raise BenchError if the project's sessions are in a server of this machine that does not respond."""
+    silent = silent_caches(project)
+    if silent and project.facts.session_cache in silent:
+        raise BenchError(f"{project.folder}: {silent[project.facts.session_cache]}")
+
+
 def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     """Raise BenchError if the project's health page, rendered with the settings and the database of the deployment,
     does not return 2xx, or one of the named pages is an error.
@@ -144,7 +164,7 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
         rendered = render(*_named(project), HOME, UNKNOWN_PATH)
 
     named = _named(project)
-    notes: list[str] = []
+    notes = list(silent_caches(project).values())
     for path, it in rendered.items():
         page = InspectedPage(path, it["status"], it.get("location"), error=it.get("error"))
         wrong = page.path == project.health and (page.status not in HEALTHY or page.error)

@@ -151,7 +151,8 @@ class Facts(msgspec.Struct, frozen=True):
     local_hosts      names of this machine, and `*`, in ALLOWED_HOSTS
     sites            the number of sites that share the database; None if unknown
     lint             file and problem of each migration that django-migration-linter warns of
-    silent           unresponsive caches, storages and databases other than the default, by their setting: why
+    silent           unresponsive caches, storages and databases other than the default, by their setting: why; without
+                     a close look only caches in servers of this machine
     stale_problem    the unknown model or field that `stale` names; else None
     static_hashed    whether the names of collected files show their version
     postgresql       a URL of the default database, with its password; empty for another kind
@@ -166,6 +167,8 @@ class Facts(msgspec.Struct, frozen=True):
     endless_file_caches  aliases of caches in files of which no entry expires
     uncached_loaders whether templates are compiled for each request, because the settings name loaders
     csp_nonce_setting  the setting of a policy with a nonce that no template can have; else empty
+    session_cache    the cache that the sessions need, `CACHES['default']`; else empty
+    cache_servers    a cache in a server of this machine -> a command that starts the server
     missing_static   missing static files of templates -> the line that names each
     dangling_references  style sheet or script -> its reference to a missing file, if the storage follows references
     static_strict    whether a static file outside of the storage's list makes a page an error
@@ -229,6 +232,8 @@ class Facts(msgspec.Struct, frozen=True):
     endless_file_caches: tuple[str, ...] = ()
     uncached_loaders: bool = False
     csp_nonce_setting: str = ""
+    session_cache: str = ""
+    cache_servers: dict[str, str] = {}
     missing_static: dict[str, str] = {}
     dangling_references: dict[str, str] = {}
     static_strict: bool = False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bench.serve.project.findings.finding import DOCS, RENDER, SETTINGS_DOCS, WARNING, Examination, Occurrence, finding
+from bench.serve.project.health import START
 
 PER_PROCESS_CACHE = "LocMemCache"
 PER_PROCESS_CHANNELS = "InMemoryChannelLayer"
@@ -83,11 +84,13 @@ def service_down(examination: Examination) -> Iterator[Occurrence]:
     missing_table = "its table is missing: run ./manage.py createcachetable, and add that to setup in [tool.benchapp]"
     for name, problem in examination.facts.silent.items():
         if not NO_HELLO.search(problem):
+            command = examination.facts.cache_servers.get(name)
+            remedy = START.format(command) if command else ""
             has_no_table = name.startswith("CACHES") and NO_TABLE.search(problem)
             yield Occurrence(
                 f"{name} does not respond: {problem}",
                 examination.line(name.partition("[")[0]),
-                missing_table if has_no_table else "",
+                missing_table if has_no_table else remedy,
             )
 
 

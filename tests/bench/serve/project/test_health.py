@@ -9,6 +9,7 @@ import pytest
 
 from bench.errors import BenchError
 from bench.serve.machine.identity import Identity
+from bench.serve.machine.ports import free_port
 from bench.serve.project import commands, health, inspection
 from bench.serve.project.description import Description, Login
 from bench.serve.project.inspection import InspectedPage
@@ -16,6 +17,7 @@ from bench.serve.project.opened import open_project
 
 GOOD = {"status": 200, "content_type": "text/html", "body": ""}
 TO_LOGIN = {**GOOD, "status": 302, "location": "/login/?next=/"}
+MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
 
 
@@ -30,6 +32,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
     monkeypatch.setattr(commands, "manage", manage)
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
     facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=(), rows_as_served=True, start="/")
+    facts.cache_servers = {}
     described = Description(**said)
     paths = {
         "health": described.health,
@@ -126,6 +129,41 @@ def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, lo
             health.require_page(project, its_rows)
     else:
         health.require_page(project, its_rows)
+
+
+def test_caches_of_this_machine_that_are_down_are_named_with_a_command_that_starts_them(new_project, own_var):
+    """Another cache stands in for one of another machine."""
+    port = free_port()
+    backends = {"redis": "redis.RedisCache", "memcached": "memcached.PyMemcacheCache"}
+    places = {
+        "redis": {"default": f"redis://:secret@127.0.0.1:{port}/1", "socket": "unix:///nowhere/redis.sock?db=1"},
+        "memcached": {"kept": f"127.0.0.1:{port}", "pages": "unix:/nowhere/cached.sock", "far": "cache.example:11211"},
+    }
+    caches = {}
+    for kind, of_kind in places.items():
+        for alias, place in of_kind.items():
+            caches[alias] = {"BACKEND": f"django.core.cache.backends.{backends[kind]}", "LOCATION": place}
+    used = "SESSION_ENGINE = 'django.contrib.sessions.backends.cached_db'"
+    project = open_project(new_project(f"CACHES = {caches}\n{used}"))
+
+    lines = health.silent_caches(project)
+    commands_named = {name: line.split("`")[1] for name, line in lines.items()}
+    assert commands_named == {
+        "CACHES['default']": f"redis-server --port {port}",
+        "CACHES['socket']": "redis-server --unixsocket /nowhere/redis.sock",
+        "CACHES['kept']": f"memcached -p {port}",
+        "CACHES['pages']": "memcached -s /nowhere/cached.sock",
+    }
+    with pytest.raises(BenchError, match=re.escape(lines["CACHES['default']"])):
+        health.require_sessions(project)
+    assert not [line for line in lines.values() if "secret" in line or "\n" in line]
+
+
+def test_only_a_cache_with_the_sessions_stops_a_verification(new_project, own_var):
+    here = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": f"redis://127.0.0.1:{free_port()}"}
+    project = open_project(new_project(f"CACHES = {{'default': {MEMORY}, 'pages': {here}}}"))
+    health.require_sessions(project)
+    assert list(health.silent_caches(project)) == ["CACHES['pages']"]
 
 
 MAKES = """
