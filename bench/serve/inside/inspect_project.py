@@ -30,7 +30,8 @@ from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import cache_servers, plain, services, uses_cache
 from inspect_start import ANCHORS, PLAIN, Search, start_page
 from inspect_static import static_files
-from settings_statements import lines_that_run, mentioned_variables, missing_variables, secret_in_code, statements
+from missing_variables import SettingsImport, lookups, missing_variables
+from settings_statements import lines_that_run, secret_in_code, statements
 from time_limit import leave_threads
 
 # The settings laid over a project's while it is served.
@@ -103,14 +104,16 @@ def inspect(question, folder):
 
 def configured(question, folder):
     """The settings of the project, set up, and facts that are known only during their import; raises Problem."""
-    name, ran = os.environ[SETTINGS], {}
+    name, ran, looked_up, load = os.environ[SETTINGS], {}, [], None
     try:
         import django
         from django.conf import settings
 
         below = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
-        with lines_that_run() as ran:
-            below.load(name)
+        load = functools.partial(below.load, name)
+        with lookups() as looked_up, lines_that_run() as ran:
+            load()
+        load = None
         log_files = files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
@@ -121,9 +124,9 @@ def configured(question, folder):
         django.setup()
     except (Exception, SystemExit) as error:
         problem = Problem("settings", error)
-        of_settings = Path(name.replace(".", "/") + ".py")
-        problem.record["variables"] = missing_variables(ran, of_settings)
-        problem.record["mentioned"] = mentioned_variables(problem.record["error"], ran, of_settings)
+        failed = SettingsImport(error, max(ran.values(), default=0), looked_up)
+        problem.record["mentioned"] = failed.mentioned
+        problem.record["variables"] = missing_variables(failed, load) if load else []
         raise problem from None
     found = statements(ran)
     in_code, is_default = secret_in_code(key, found.get("SECRET_KEY", []))

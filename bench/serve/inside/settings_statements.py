@@ -9,16 +9,9 @@ import contextlib
 import inspect
 import operator
 import os
-import re
 import sys
 import threading
 from pathlib import Path
-
-# What reads a variable of one kind, as env.int("NAME").
-OF_KIND = ("str", "int", "bool", "float", "list", "tuple", "dict", "json", "url", "db", "cache", "path", "bytes")
-
-# What reads variables, with a default or without.
-READERS = {"getenv", "environ", "env", "config"}
 
 
 @contextlib.contextmanager
@@ -133,77 +126,6 @@ def _literal(key, file, statement):
             calls = any(isinstance(it, ast.Call) for it in ast.walk(statement))
             return f"{file}:{node.lineno}", calls
     return "", False
-
-
-def missing_variables(ran, settings_file):
-    """The variables without a default that the settings read and the environment lacks, in order.
-
-    Only unconditional statements count, and statements of branches that ran.
-    """
-    names = []
-    for file in dict.fromkeys([*(file for file, _ in ran), settings_file]):
-        tree = _parsed(file)
-        known = {*os.environ, *names, *_with_defaults(tree)}
-        ran_there = {line for own, line in ran if own == file}
-        names += [name for name in dict.fromkeys(_variables(tree.body, ran_there)) if name not in known]
-    return names
-
-
-def mentioned_variables(error, ran, settings_file):
-    """The variables that the settings read, also with a default, and that the text of an error names."""
-    words, names = set(re.findall(r"[A-Z][A-Z\d_]+", error)), []
-    for file in dict.fromkeys([*(file for file, _ in ran), settings_file]):
-        for node in ast.walk(_parsed(file)):
-            if isinstance(node, ast.Call) and {*_dotted(node.func)} & READERS:
-                names += [it.value for it in node.args[:1] if isinstance(it, ast.Constant)]
-    return [name for name in dict.fromkeys(names) if name in words]
-
-
-def _with_defaults(tree):
-    """The variables with a default from the making of their reader: Env(DEBUG=(bool, False))."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _dotted(node.func)[-1:] == ["Env"]]
-    for call in calls:
-        yield from (keyword.arg for keyword in call.keywords if isinstance(keyword.value, ast.Tuple))
-
-
-def _variables(body, ran):
-    """The variables that statements read without a default."""
-    for statement in body:
-        if isinstance(statement, ast.If):
-            yield from _read_in(statement.test)
-            for branch in (statement.body, statement.orelse):
-                if any(it.lineno in ran for it in branch):
-                    yield from _variables(branch, ran)
-        elif isinstance(statement, (ast.With, ast.ClassDef)):
-            yield from _variables(statement.body, ran)
-        # A `try` has something else to do without the variable; a function may never be called.
-        elif not isinstance(statement, (ast.Try, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _read_in(statement)
-
-
-def _read_in(node):
-    """The variables that a node reads, without those of a conditional expression."""
-    if isinstance(node, (ast.IfExp, ast.Lambda)):
-        return
-    names = []
-    if isinstance(node, ast.Subscript) and _dotted(node.value)[-1:] == ["environ"]:
-        # Before Python 3.9 an index has a node around it.
-        names = [node.slice.value if type(node.slice).__name__ == "Index" else node.slice]
-    elif isinstance(node, ast.Call) and _reads_environment(node):
-        names = node.args[:1]
-    for name in names:
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            yield name.value
-    for child in ast.iter_child_nodes(node):
-        yield from _read_in(child)
-
-
-def _reads_environment(call):
-    """True if a call such as env("NAME") or env.int("NAME") reads a variable without a default."""
-    *owner, name = _dotted(call.func) or [""]
-    is_reader = name in ("env", "config") or (owner[-1:] == ["env"] and name in OF_KIND)
-    has_default = len(call.args) > 1 or any(keyword.arg in ("default", None) for keyword in call.keywords)
-    return is_reader and not has_default
 
 
 def _dotted(node):

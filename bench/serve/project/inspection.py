@@ -341,18 +341,18 @@ def _words(
 ) -> str:
     """The error of a stage that failed, and the remedy.
 
-    variables  variables that the settings read and the environment lacks
-    mentioned  variables that the settings read, also with a default, and that the error names
+    variables  variables that the settings need and the environment lacks
+    mentioned  variables that the settings look up, also with a default, and that the error names
     """
     what = f"settings {project.settings}" if stage == "settings" else stage
     at = f" ({where})" if where else ""
     own = {project.settings.partition(".")[0]}
     if environments.lacks_package(project.folder, error, own) or NO_DRIVER.search(error):
         remedy = environments.remedy(project.folder, project.python)
-    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error) or any(name in error for name in variables):
+    elif variables:
+        remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
+    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
         remedy = WRITE_VARIABLE
-        if variables:
-            remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
     elif mentioned:
         remedy = WRITE_VARIABLE.replace("the variable", joined(mentioned, "or"))
     elif "GDAL" in error and "installed?" in error:

@@ -266,12 +266,17 @@ def test_all_variables_that_the_settings_lack_are_named_at_once(new_project):
 
 
 ENVIRONS = """
+import os
+
+
 class EnvError(ValueError):
     pass
 
 
 def env(name):
-    raise EnvError(f'Environment variable "{name}" not set')
+    if name not in os.environ:
+        raise EnvError(f'Environment variable "{name}" not set')
+    return os.environ[name]
 
 
 DOMAIN = env("SHOP_DOMAIN")
@@ -282,6 +287,100 @@ MAIL = env("SHOP_MAIL")
 def test_a_library_that_says_in_its_own_words_that_a_variable_is_missing(new_project):
     with pytest.raises(BenchError, match="write SHOP_DOMAIN and SHOP_MAIL into a file"):
         inspection.inspect(description.read(new_project(ENVIRONS)))
+
+
+OWN_READER = """
+import os
+from pathlib import Path
+
+OF_FILE = dict(line.split("=") for line in Path(".env").read_text().split())
+
+
+def needed(name, default=None):
+    value = os.getenv(name) or OF_FILE.get(name, default)
+    if value is None:
+        raise RuntimeError("the configuration is incomplete")
+    return value
+
+
+GIVEN = needed("SHOP_GIVEN")
+KEY, OTHER = {needed("SHOP_KEY")}, needed("SHOP_OTHER", "x")
+LATER = needed("SHOP_GIVEN_TOO")
+PORT = int(needed("SHOP_PORT"))
+DATA = needed("SHOP_DATA").split(",")
+"""
+AT_ONCE = """
+import os
+
+OPTIONAL = os.environ.get("SHOP_OPTIONAL")
+missing = [name for name in ("SHOP_KEY", "SHOP_PORT", "SHOP_DATA") if name not in os.environ]
+if missing:
+    raise SystemExit(f"set these: {missing}")
+"""
+NOTHING_CHECKED = """
+import os
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Shop:
+    key: str = field(default_factory=lambda: os.environ["SHOP_KEY"])
+    port: int = field(default_factory=lambda: int(os.getenv("SHOP_PORT")))
+
+
+OPTIONAL = os.getenv("SHOP_OPTIONAL")
+SHOP = Shop()
+assert (DATA := os.getenv("SHOP_DATA")), "incomplete"
+"""
+OF_LIBRARY = """
+import environ
+
+shop = environ.Env(SHOP_OPTIONAL=(bool, False))
+KEY, OPTIONAL = shop("SHOP_KEY"), shop("SHOP_OPTIONAL")
+PORT = shop.cache_url("SHOP_PORT")
+DATA = shop.db("SHOP_DATA")
+"""
+# A class of settings that reads the whole environment, as pydantic's does.
+OF_FIELDS = """
+import os
+
+
+class ValidationError(ValueError):
+    title = "Shop"
+
+    def errors(self):
+        return [{"type": "missing", "loc": (name,)} for name in self.args[0]]
+
+
+class Shop:
+    model_config = {"env_prefix": "shop_"}
+    model_fields = {"key": str, "port": int, "data": str}
+
+    def __init__(self):
+        given = {name.lower() for name, _ in os.environ.items()}
+        names = {"key": "shop_key", "port": "shop_port", "SHOP_DATA": "shop_data"}
+        if missing := [name for name in names if names[name] not in given]:
+            raise ValidationError(missing)
+
+
+SHOP = Shop()
+"""
+
+
+@pytest.mark.parametrize("settings", [OWN_READER, AT_ONCE, NOTHING_CHECKED, OF_LIBRARY, OF_FIELDS])
+def test_variables_are_named_at_once_whatever_reads_them(new_project, settings):
+    folder = new_project(settings, KEY)
+    (folder / "site.env").touch()
+    (folder / ".env").write_text("SHOP_GIVEN=1\nSHOP_GIVEN_TOO=1\n")
+    with pytest.raises(BenchError, match="write SHOP_KEY, SHOP_PORT and SHOP_DATA into a file"):
+        inspection.inspect(description.read(folder))
+
+
+def test_no_variable_is_named_for_an_error_that_none_mends(new_project):
+    settings = "import os\nOPTIONAL = os.getenv('SHOP_OPTIONAL')\nif OPTIONAL:\n    raise ValueError('too')\n1 / 0"
+    with pytest.raises(BenchError, match="ZeroDivisionError") as raised:
+        inspection.inspect(description.read(new_project(settings)))
+    assert "SHOP_OPTIONAL" not in str(raised.value)
 
 
 ROUTES = """

@@ -1,0 +1,151 @@
+"""The variables that a project's settings need and the environment lacks; a part of inspect_project.
+
+An import of settings ends at the first missing variable, whatever reads it. So the settings are imported again with a
+value for each variable that was looked up in vain: they need the variable if the import then gets further.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+
+from error_words import in_a_line
+from settings_statements import lines_that_run
+from time_limit import NoResponse, time_limit
+
+# Values for a word or a number, a database, a cache, mail, an address, JSON, and a file.
+VALUES = ("1", "sqlite:///:memory:", "locmemcache://", "consolemail://", "http://127.0.0.1/", "{}", "/dev/null")
+# The number of variables that are tried for one error, and the time for all errors.
+TRIES, LIMIT_S = 5, 6
+# Errors that no variable mends.
+OF_CODE = (ImportError, SyntaxError)
+VARIABLE = re.compile(r"\b[A-Z][A-Z\d_]+\b")
+
+
+class SettingsImport:
+    """An import of settings: its error, the number of lines that ran, and the variables that were looked up."""
+
+    def __init__(self, error, lines, looked_up):
+        self.error = error
+        self.lines = lines
+        self.looked_up = list(dict.fromkeys(looked_up))
+        self.words = VARIABLE.findall(in_a_line(error)) if error else []
+
+    @property
+    def mentioned(self):
+        """The variables that the text of the error names."""
+        return [name for name in self.looked_up if name in self.words]
+
+    @property
+    def unset(self):
+        """Variables that may be missing: those that the error names, then those that were looked up last."""
+        names = dict.fromkeys([*self.words, *reversed(self.looked_up)])
+        return [name for name in names if name not in os.environ]
+
+
+@contextlib.contextmanager
+def lookups():
+    """Yields a list that gets the name of each variable that is looked up."""
+    found, usual = [], type(os.environ)
+
+    class Noted(usual):
+        def __getitem__(self, name):
+            found.append(name)
+            return super().__getitem__(name)
+
+    os.environ.__class__ = Noted
+    try:
+        yield found
+    finally:
+        os.environ.__class__ = usual
+
+
+def missing_variables(failed, load):
+    """The variables without which an import of the settings fails, in the order of the source.
+
+    failed  the import that failed
+    load    a function that imports the settings
+    """
+    names = []
+    with contextlib.suppress(NoResponse), time_limit(LIMIT_S):
+        while failed.error and not isinstance(failed.error, OF_CODE):
+            got_past = fields_given(failed, load) or variable_given(failed, load)
+            if not got_past:
+                break
+            found, failed = got_past
+            names += found
+    # Fields of a class are not looked up one by one.
+    return [
+        *(name for name in failed.looked_up if name in names),
+        *(name for name in names if name not in failed.looked_up),
+    ]
+
+
+def fields_given(failed, load):
+    """The variables of the fields that a class of pydantic lacks, and the import with a value for each; else None."""
+    names = [name for name in missing_fields(failed.error) if name not in os.environ]
+    if not names:
+        return None
+    os.environ.update(dict.fromkeys(names, VALUES[0]))
+    return names, imported(load)
+
+
+def variable_given(failed, load):
+    """A variable with which the import gets further, and that import; None without one."""
+    for name in failed.unset[:TRIES]:
+        value = value_for(name, failed, load)
+        if value is not None:
+            os.environ[name] = value
+            return [name], imported(load)
+        os.environ.pop(name, None)
+    return None
+
+
+def value_for(name, failed, load):
+    """A value of a variable with which the import gets further, or fails otherwise; None if nothing changes."""
+    otherwise = None
+    for value in VALUES:
+        os.environ[name] = value
+        found = imported(load)
+        if found.error is None or found.lines > failed.lines:
+            return value
+        # Several variables may be read in one line, or checked at once.
+        if found.lines == failed.lines and name in failed.words and name not in found.words:
+            otherwise = otherwise or value
+    return otherwise
+
+
+def imported(load):
+    """The settings, imported again."""
+    own = str(Path.cwd()) + os.sep
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(own) and "site-packages" not in file and name != "__main__":
+            del sys.modules[name]
+    error = None
+    with lookups() as looked_up, lines_that_run() as ran:
+        try:
+            load()
+        except (Exception, SystemExit) as raised:
+            error = raised
+    return SettingsImport(error, max(ran.values(), default=0), looked_up)
+
+
+def missing_fields(error):
+    """The variables of the required fields that an error of pydantic-settings lists."""
+    try:
+        listed = error.errors()
+        missing = [str(it["loc"][0]) for it in listed if str(it["type"]).endswith("missing")]
+    except Exception:
+        # Of another library.
+        return []
+    fields, prefix = set(), ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in frame.f_locals.values():
+            kind = type(value)
+            if kind.__name__ == getattr(error, "title", None) and isinstance(getattr(kind, "model_config", None), dict):
+                fields, prefix = {*kind.model_fields}, kind.model_config.get("env_prefix") or ""
+    # An alias is the whole name.
+    return [f"{prefix}{name}".upper() if name in fields else name for name in missing]
