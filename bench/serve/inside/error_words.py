@@ -3,7 +3,7 @@
 import traceback
 from pathlib import Path
 
-NODE = ("django.template.base", "Node")
+NODE, TEMPLATE = ("django.template.base", "Node"), ("django.template.base", "Template")
 # Of an error's text so much is shown.
 LONGEST = 400
 
@@ -32,8 +32,16 @@ def where(error):
     """The last line of the project, or of a template, on the way to where an error was raised; None without one."""
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        found = line_of(frame, line) or found
+        found = line_of(frame, line) or line_in_template(frame, error) or found
     return found
+
+
+def line_in_template(frame, error):
+    """`base.html:12` for a frame that reads a template whose syntax is wrong; None elsewhere."""
+    template, token = frame.f_locals.get("self"), getattr(error, "token", None)
+    if token is None or (type(template).__module__, type(template).__name__) != TEMPLATE:
+        return None
+    return f"{template.origin.template_name}:{token.lineno}"
 
 
 def line_of(frame, line):

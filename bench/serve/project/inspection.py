@@ -351,10 +351,10 @@ def _words(
         remedy = environments.remedy(project.folder, project.python)
     elif variables:
         remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
-    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
-        remedy = WRITE_VARIABLE
     elif mentioned:
         remedy = WRITE_VARIABLE.replace("the variable", joined(mentioned, "or"))
+    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
+        remedy = WRITE_VARIABLE
     elif "GDAL" in error and "installed?" in error:
         remedy = "install it here and on the host, on Debian by apt-get install gdal-bin"
     elif LACKS.search(error):

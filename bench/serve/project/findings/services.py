@@ -81,7 +81,7 @@ def redis_hello(examination: Examination) -> Iterator[Occurrence]:
 )
 def service_down(examination: Examination) -> Iterator[Occurrence]:
     """A cache, a storage or a further database does not respond."""
-    missing_table = "its table is missing: run ./manage.py createcachetable, and add that to setup in [tool.benchapp]"
+    missing_table = "its table is missing: run ./manage.py createcachetable"
     for name, problem in examination.facts.silent.items():
         if not NO_HELLO.search(problem):
             command = examination.facts.cache_servers.get(name)

@@ -78,6 +78,19 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     assert tree(folder) == before, "a file of the project changed"
 
 
+def test_a_template_with_a_syntax_error_is_named_with_its_line(new_project):
+    folder = new_project("TEMPLATES[0]['DIRS'] = [BASE_DIR / 'templates']")
+    (folder / "templates").mkdir()
+    (folder / "templates" / "base.html").write_text("{% block main %}{% endblock %}")
+    (folder / "templates" / "404.html").write_text(
+        "{% extends 'base.html' %}\n{% block main %}\n{{ x|add }}{% endblock %}"
+    )
+    (unknown,) = [
+        page for page in inspection.inspect(description.read(folder), closely=True).pages if page.status == 500
+    ]
+    assert (unknown.path, unknown.cause_of_error) == ("/no/such/page/", "404.html:3")
+
+
 def test_a_template_that_makes_a_page_vary_is_named_with_its_line(new_project):
     folder = new_project("TEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']", '[tool.benchapp]\npublic = ["/account/"]\n')
     (folder / "pages").mkdir()

@@ -376,6 +376,11 @@ def test_variables_are_named_at_once_whatever_reads_them(new_project, settings):
         inspection.inspect(description.read(folder))
 
 
+def test_the_variable_of_an_empty_secret_key_is_named(new_project):
+    with pytest.raises(BenchError, match="write SECRET_KEY into a file"):
+        inspection.inspect(description.read(new_project("import os\nSECRET_KEY = os.environ.get('SECRET_KEY')")))
+
+
 def test_no_variable_is_named_for_an_error_that_none_mends(new_project):
     settings = "import os\nOPTIONAL = os.getenv('SHOP_OPTIONAL')\nif OPTIONAL:\n    raise ValueError('too')\n1 / 0"
     with pytest.raises(BenchError, match="ZeroDivisionError") as raised:
