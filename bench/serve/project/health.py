@@ -26,6 +26,8 @@ OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
 # A page that raises an exception may only lack rows or files.
 CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
+# How an error names the command of manage.py that makes what the page needs.
+COMMAND = re.compile(r"manage\.py (\w+)")
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
 LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
 # How code refuses visitors that it does not expect, and a redirect to another host or to HTTPS.
@@ -95,6 +97,9 @@ def remedy(description: Description, facts: Facts, page: InspectedPage) -> str:
     first = LET_IN if is_refused(facts, page) else ""
     if page.error:
         first = CORRECT
+        named = COMMAND.search(page.error)
+        if named and named[1] in facts.commands:
+            first = f'make what it needs: build = ["{named[1]}"] in [tool.benchapp] of {FILE}'
     if form and form != page.path and not description.login:
         first = log_in(form)
     if first:

@@ -32,7 +32,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
     monkeypatch.setattr(commands, "manage", manage)
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
     facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=(), rows_as_served=True, start="/")
-    facts.cache_servers = {}
+    facts.cache_servers, facts.commands = {}, ("compress",)
     described = Description(**said)
     paths = {
         "health": described.health,
@@ -63,6 +63,11 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
             "3 migrations are not applied to its database: run ./manage.py migrate",
         ),
         ({"/a/": BROKEN}, {"public": ("/a/",)}, "GET /a/ returns status 500: KeyError: 'x'"),
+        (
+            {"/": {**BROKEN, "error": 'OfflineGenerationError: run "python manage.py compress"'}},
+            {},
+            re.escape('make what it needs: build = ["compress"] in [tool.benchapp]'),
+        ),
     ],
 )
 def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
