@@ -39,7 +39,7 @@ def static_files(settings):
         return {"missing_static": {}, "dangling_references": {}, "static_strict": False}
     hashing = hashing_storage(settings)
     return {
-        "missing_static": missing_in_templates(settings),
+        "missing_static": missing_in_templates(),
         "dangling_references": dangling_references(settings) if hashing else {},
         "static_strict": bool(hashing and getattr(hashing, "manifest_strict", False)),
     }
@@ -61,14 +61,12 @@ def hashing_storage(settings):
     return None
 
 
-def is_missing(settings, name):
-    """True if no finder has a file of that name, nor STATIC_ROOT, which another tool may fill."""
+def is_missing(name):
+    """True if no finder has a file of that name: what only STATIC_ROOT has is not collected on another host."""
     from django.contrib.staticfiles import finders
 
     name = urlsplit(urldefrag(name)[0]).path
     if not name or name.endswith("/") or HAS_SCHEME.match(name) or name.startswith("/"):
-        return False
-    if settings.STATIC_ROOT and Path(settings.STATIC_ROOT, name).is_file():
         return False
     try:
         return finders.find(name) is None
@@ -76,7 +74,7 @@ def is_missing(settings, name):
         return False
 
 
-def missing_in_templates(settings):
+def missing_in_templates():
     """Name -> `base.html:12` of each missing file that a template of the project names."""
     found, known = {}, {}
     until = time.monotonic() + MAX_S
@@ -87,7 +85,7 @@ def missing_in_templates(settings):
         for match in STATIC_TAG.finditer(text):
             name = match[2]
             if name not in known:
-                known[name] = is_missing(settings, name)
+                known[name] = is_missing(name)
             if known[name]:
                 line = text.count("\n", 0, match.start()) + 1
                 found.setdefault(name, f"{_relative(path)}:{line}")
@@ -160,7 +158,7 @@ def _first_dangling(settings, name, storage, patterns):
             for match in pattern.finditer(text):
                 url = match["url"].strip()
                 target = _target(settings, name, url)
-                if target and is_missing(settings, target):
+                if target and is_missing(target):
                     return url
     return ""
 

@@ -5,7 +5,6 @@ Django imports the class by its name when a page first needs a static file.
 
 import sys
 
-from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from inspect_pages import MISSING_STATIC, cause_of
 from inspect_static import is_missing
@@ -20,6 +19,6 @@ class NotedStaticFilesStorage(StaticFilesStorage):
             cause = cause_of(sys._getframe(1))
             # A package's code may try names, as WhiteNoise does when it starts: only a line of a template or of the
             # project says that a page needs the file.
-            if ":" in cause and is_missing(settings, name):
+            if ":" in cause and is_missing(name):
                 MISSING_STATIC[name] = cause
         return super().url(name, *args, **named)

@@ -8,6 +8,11 @@ from bench.serve.project.description import FILE
 from bench.serve.project.findings.finding import DOCS, ERROR, WARNING, Examination, Occurrence, finding
 from bench.words import first_names
 
+# What only STATIC_ROOT has, no other host collects.
+FIND_STATIC = (
+    "add the file to an app or to STATICFILES_DIRS, not only to STATIC_ROOT, or have build in [tool.benchapp] of "
+    f"{FILE} make it (npm, compress)"
+)
 STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
 
 
@@ -26,11 +31,11 @@ def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "static-file-missing",
     WARNING,
-    f"add the file, or have build in [tool.benchapp] of {FILE} make it (npm, compress)",
+    FIND_STATIC,
     link=f"{DOCS}/howto/static-files/",
 )
 def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
-    """A template names a static file that nobody has."""
+    """A template names a static file that no finder has."""
     facts = examination.facts
     if examination.project.description.build:
         return
@@ -43,7 +48,7 @@ def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
         missing = {name: where for name, where in missing.items() if name not in rendered}
     happens = "each page that names one will be a 500" if facts.static_strict else "each will be a 404"
     if missing:
-        yield Occurrence(f"nobody has {first_names(list(missing))}: {happens}", next(iter(missing.values())))
+        yield Occurrence(f"no finder has {first_names(list(missing))}: {happens}", next(iter(missing.values())))
 
 
 @finding(

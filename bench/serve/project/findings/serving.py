@@ -12,6 +12,7 @@ from bench.serve.machine.http import HEALTHY
 from bench.serve.machine.identity import worker
 from bench.serve.project.description import FILE
 from bench.serve.project.findings.code import production_settings, python_files
+from bench.serve.project.findings.files import FIND_STATIC
 from bench.serve.project.findings.finding import (
     DOCS,
     ERROR,
@@ -195,12 +196,12 @@ def _pages_of_visitors(examination: Examination) -> list[InspectedPage]:
 @finding(
     "static-file-error",
     ERROR,
-    f"add the file, or have build in [tool.benchapp] of {FILE} make it (npm, compress)",
+    FIND_STATIC,
     link=f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage",
     found_in=RENDER,
 )
 def static_file_error(examination: Examination) -> Iterator[Occurrence]:
-    """A page names a static file that nobody has, and the storage of static files makes an error of that."""
+    """A page names a static file that no finder has, and the storage of static files makes an error of that."""
     facts = examination.facts
     if not facts.static_strict or examination.project.description.build:
         return
@@ -211,7 +212,9 @@ def static_file_error(examination: Examination) -> Iterator[Occurrence]:
             causes.setdefault(name, facts.missing_static.get(name, cause))
     if pages:
         paths = first_names([page.path for page in pages])
-        yield Occurrence(f"{paths}: a 500, because nobody has {first_names(list(causes))}", next(iter(causes.values())))
+        yield Occurrence(
+            f"{paths}: a 500, because no finder has {first_names(list(causes))}", next(iter(causes.values()))
+        )
 
 
 @finding("page-error", WARNING, CORRECT, link=MIDDLEWARE_DOCS, found_in=RENDER)

@@ -198,6 +198,16 @@ STORAGES = {"staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestSta
 """
 
 
+def test_a_static_file_that_only_static_root_has_is_found(new_project):
+    """The kit and each host collect into another folder."""
+    folder = new_project(f"{WHITENOISE}\nTEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']\n")
+    with_assets(folder, "", "{% load static %}<img src=\"{% static 'img/made.png' %}\">")
+    (folder / "collected" / "img").mkdir(parents=True)
+    (folder / "collected" / "img" / "made.png").touch()
+    items = found(folder)
+    assert "static-file-error" in items
+
+
 def test_a_name_that_only_a_package_tries_is_no_finding(new_project):
     folder = new_project(WHITENOISE)
     # WhiteNoise tries the name without the hash when its middleware is made.
