@@ -265,7 +265,8 @@ def _brought_up(
     chain = Chain(placed, launcher, env)
     cleanup.callback(chain.stop)
     progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
-    chain.start()
+    with _naming_silent_caches(case):
+        chain.start()
     took_s, notes = time.monotonic() - begun, [*_notes(case, launcher), *broken]
     return Running(case, layout, services, chain, launcher.group, took_s, notes, releases)
 
@@ -332,6 +333,18 @@ def _start_services(services: Services, case: Case, shares: Services | None) -> 
     for service in case.services:
         services.start(service)
     return services.database_url
+
+
+@contextmanager
+def _naming_silent_caches(case: Case) -> Iterator[None]:
+    """Add the project's caches that do not respond to a failure: its pages may need them."""
+    try:
+        yield
+    except DeploymentError as error:
+        lines = health.silent_caches(case.project).values()
+        if not lines:
+            raise
+        raise DeploymentError("; ".join([error.message, *lines]), error.log) from None
 
 
 @contextmanager

@@ -21,6 +21,7 @@ VALUES = ("1", "sqlite:///:memory:", "locmemcache://", "consolemail://", "http:/
 TRIES, LIMIT_S = 5, 6
 # Errors that no variable mends.
 OF_CODE = (ImportError, SyntaxError)
+NAME = re.compile(r"\w+")
 VARIABLE = re.compile(r"\b[A-Z][A-Z\d_]+\b")
 
 
@@ -42,7 +43,7 @@ class SettingsImport:
     def unset(self):
         """Variables that may be missing: those that the error names, then those that were looked up last."""
         names = dict.fromkeys([*self.words, *reversed(self.looked_up)])
-        return [name for name in names if name not in os.environ]
+        return [name for name in names if name not in os.environ and NAME.fullmatch(name)]
 
 
 @contextlib.contextmanager
@@ -85,7 +86,7 @@ def missing_variables(failed, load):
 
 def fields_given(failed, load):
     """The variables of the fields that a class of pydantic lacks, and the import with a value for each; else None."""
-    names = [name for name in missing_fields(failed.error) if name not in os.environ]
+    names = [name for name in missing_fields(failed.error) if name not in os.environ and NAME.fullmatch(name)]
     if not names:
         return None
     os.environ.update(dict.fromkeys(names, VALUES[0]))
