@@ -223,6 +223,14 @@ def test_a_page_that_never_answers_is_not_waited_for(view, new_project, own_var,
     assert note.startswith("GET / returns status 500: NoResponse: not within 2 s")
 
 
+@pytest.mark.servers
+def test_a_page_may_renew_a_session_that_is_in_a_cache(new_project, own_var):
+    folder = new_project("SESSION_ENGINE = 'django.contrib.sessions.backends.cache'")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("urlpatterns[0] = path('', lambda r: r.session.cycle_key() or HttpResponse('home'))\n")
+    assert served(folder) == ()
+
+
 THEIRS = """
 from django.core.files.storage import Storage
 

@@ -26,6 +26,7 @@ ENDLESS = f"its stream does not end within {STREAM_S} s"
 LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
 DUMMY = "django.core.cache.backends.dummy.DummyCache"
 IN_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
+CACHED_SESSIONS = (".cache", ".cached_db")
 # How often pages are rendered after the first time: at least, and as often as that is cheap or matters.
 LEAST, OFTEN = 2, 8
 CHEAP_S = 0.2
@@ -66,9 +67,13 @@ class Command(BaseCommand):
 
     def settings(self) -> dict[str, Any]:
         """Settings without caching layers, redirects to HTTPS and developer tools, with notes of the pages' reads."""
+        caches = caches_of(DUMMY)
+        if settings.SESSION_ENGINE.endswith(CACHED_SESSIONS):
+            # A page may read what it has just written to a session.
+            caches[settings.SESSION_CACHE_ALIAS] |= {"BACKEND": IN_MEMORY, "LOCATION": "rendered-sessions"}
         return {
             "CACHING_LAYERS": {},
-            "CACHES": caches_of(DUMMY),
+            "CACHES": caches,
             "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
         }
 
