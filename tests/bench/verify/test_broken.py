@@ -52,7 +52,7 @@ class Broken(FakeRunning):
         self.case.layers, self.case.sidecars, self.case.caches = (KEPT,), {}, "pages"
         self.case.project = SimpleNamespace(environment=lambda env: env)
 
-    def answers(self) -> bool:
+    def is_healthy(self) -> bool:
         return True
 
     def on_small_disk(self, folder):

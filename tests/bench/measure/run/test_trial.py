@@ -47,7 +47,7 @@ def running(folder, monkeypatch):
             logs=logs,
             site=site,
             oom_kills=iter([1, 3]).__next__,
-            answers=lambda: not site.broken.is_set(),
+            is_healthy=lambda: not site.broken.is_set(),
         )
 
 
