@@ -1,6 +1,9 @@
-"""Needs of real projects of every stack: streamed responses, WebSockets, uploads, content types, health by address, and
-double and encoded slashes in a path that mean the same everywhere, or are refused: the application's views and a web
-server's rules never judge two different paths."""
+"""Needs of real projects of every stack: streamed responses, WebSockets, uploads, content types and health by address.
+
+Requests about which servers differ mean the same to every project, or are refused, or the server declares it: bodies in
+chunks and bodies that nobody reads, HEAD, broken escapes, and double and encoded slashes in a path, so that the
+application's views and a web server's rules never judge two different paths.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import brotli
 import httpx2
 import pytest
 
-from bench.serve.catalog import catalog
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.project import commands
@@ -73,13 +76,20 @@ def awaited(request):
 
 
 @csrf_exempt
+def form(request):
+    return HttpResponse("form of " + request.POST.get("name", "nobody"))
+
+
+@csrf_exempt
 def upload(request):
     file = request.FILES["file"]
     return HttpResponse(default_storage.save(file.name, file))
 
 
 urlpatterns = [
-    path("", lambda request: HttpResponse("home")),
+    path("", lambda request: HttpResponse("home " * 4000)),
+    path("form/", form),
+    path("scheme/", lambda request: HttpResponse(request.scheme)),
     path("events/", events),
     path("awaited/", awaited),
     path("health/", lambda request: HttpResponse(request.get_host())),
@@ -158,6 +168,9 @@ SEEN = {
     "/open/%2F%2Fa/": "/open///a/",
 }
 REFUSED = (400, 404)
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+UNREAD_BYTES = 1_000_000
+TIMES = 4
 # What a server does by itself and has no setting for.
 OWN = {
     # Makes one slash of those at the beginning.
@@ -308,6 +321,48 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
 def test_a_balancer_may_ask_for_health_by_address_and_for_nothing_else(served):
     assert get(f"{served.url}health/", headers={"Host": "10.1.2.3"}).text == "127.0.0.1"
     assert get(f"{served.url}", headers={"Host": "10.1.2.3"}).status_code == 400
+
+
+def undeclared(check: str) -> list[tuple[str, str]]:
+    """The stacks that do not declare a check as not supported, by themselves or by a server."""
+    found = []
+    for name, stack in catalog.read().stacks.items():
+        if check not in {item.check for item in compatibility.declared((), stack)}:
+            found.append((name, "none"))
+    return found
+
+
+@over(undeclared("chunked-body"))
+def test_a_form_in_chunks_arrives_whole_or_is_refused(served):
+    sent = httpx2.post(f"{served.url}form/", content=iter([b"name=", b"somebody"]), headers=FORM, timeout=30)
+    assert sent.status_code in (400, 411) or sent.text == "form of somebody"
+
+
+@over(undeclared("upload"))
+def test_a_body_that_no_view_reads_is_refused_by_the_project(served):
+    """Django refuses a form without a token before anything reads it; the client sees that."""
+    for _ in range(TIMES):
+        assert httpx2.post(served.url, content=b"x" * UNREAD_BYTES, timeout=30).status_code == 403
+
+
+@over(STACKS)
+def test_a_response_to_head_leaves_nothing_for_the_next_request(served):
+    with httpx2.Client(base_url=served.url, timeout=10) as client:
+        for _ in range(TIMES):
+            assert (client.head("/").status_code, client.get("/scheme/").text) == (200, "http")
+
+
+@over(STACKS)
+def test_a_broken_escape_is_never_the_home_page(served):
+    for path in ("/%", "/%zz/"):
+        status, _ = answer(served.url, path)
+        assert status in REFUSED, path
+
+
+@over(STACKS)
+def test_no_header_of_a_client_says_that_it_came_over_tls(served):
+    for name in ("X-Forwarded-Proto", "X_Forwarded_Proto"):
+        assert httpx2.get(f"{served.url}scheme/", headers={name: "https"}, timeout=30).text == "http"
 
 
 @over(ASGI, shows=lambda name: {name})
