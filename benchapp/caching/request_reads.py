@@ -19,10 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_cache_control
 
 from benchapp.caching.conf import OUTER, app_settings
-from benchapp.caching.harmless import COOKIE, harmless_names
+from benchapp.caching.harmless import COOKIE, harmless_middleware, harmless_names
 from benchapp.caching.hosts import is_own_host, is_own_scheme
 from benchapp.caching.private_apis import reads_of_django
-from benchapp.caching.variants import restore
+from benchapp.caching.variants import LOCALE, has_named_language, language_of
 from benchapp.caching.watched import Reads, Watch
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -50,15 +50,20 @@ class MarkPrivate:
         self.harmless = harmless_names()
         middleware = list(settings.MIDDLEWARE)
         inside = middleware[middleware.index(OUTER) :] if OUTER in middleware else middleware
-        self.of_django = reads_of_django(inside)
+        # The reads of harmless middleware are not counted.
+        paused = harmless_middleware()
+        self.of_django = reads_of_django([name for name in inside if name not in paused])
+        self.counts_locale = LOCALE not in paused
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        named = settings.LANGUAGE_COOKIE_NAME if hasattr(request, "cache_language") else ""
         shown = self._may_show(request)
         reads = request.cache_watch = Reads(self.of_django, ABSENT)
-        reads.is_language_named = bool(named)
         request.not_public = bool(self.exact) and not self._is_public(request.path)
-        watch = Watch(request, reads, named)
+        watch = Watch(request, reads)
+        if hasattr(request, "cache_language") and self.counts_locale:
+            # LocaleMiddleware will read the same once more.
+            language_of(request)
+            reads.allow_so_far()
         try:
             response = self.get_response(request)
         finally:
@@ -83,17 +88,18 @@ class MarkPrivate:
 
 
 def watch_view(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
-    """The response of the view, for a request in the language of its visitor.
+    """The response of the view.
 
     Middleware on the way out may add to `request.view_varies_by`, the names in the view's own Vary.
     """
     reads = getattr(request, "cache_watch", None)
     if reads is None:
         return get_response(request)
-    if hasattr(request, "accept_language"):
-        # A variant by language has the language in its place.
-        restore(request.META, {"HTTP_ACCEPT_LANGUAGE": request.accept_language})
-        reads.is_language_named = False
+    reads.is_paused = True
+    is_as_named = not hasattr(request, "cache_language") or has_named_language(request)
+    reads.is_paused = False
+    if not is_as_named:
+        reads.note("language")
     reads.has_reached_view = True
     response = get_response(request)
     request.view_varies_by = varies_by(response)

@@ -1,7 +1,8 @@
 """The variants of a page: the rest of its name beside the path, for stores that Django reads.
 
 A variant is the query string, of CACHING_QUERY in one spelling, and the language that LocaleMiddleware gives the
-request. Other values of the visitor are taken away before the rendering, so that no page has them.
+request. Other parameters of the visitor are taken away before the rendering, so that no page has them. Of the language,
+LocaleMiddleware sees what the visitor said; a page with another language than its name, or with more reads, is private.
 """
 
 from __future__ import annotations
@@ -84,12 +85,14 @@ def rendering_of(
     request: HttpRequest, variant: Variant, render: Callable[[], HttpResponse]
 ) -> Callable[[], HttpResponse]:
     """A function that renders this variant of a page, whatever else the visitor has said."""
+    if variant.language:
+        request.cache_language, request.cache_language_said = variant.language, _said_of_language(request)
     said = request.META.get("QUERY_STRING", "")
-    if not said and not variant.language:
+    if not said:
         return render
 
     def render_variant() -> HttpResponse:
-        with _as_named(request, variant):
+        with _as_named(request, variant.query):
             response = render()
         # A redirect goes on with the parameters of the visitor.
         return render() if variant.query != said and response.has_header("Location") else response
@@ -98,23 +101,19 @@ def rendering_of(
 
 
 @contextlib.contextmanager
-def _as_named(request: HttpRequest, variant: Variant) -> Iterator[None]:
-    """Let the request have this query string and language; afterwards the original ones again, for logs."""
+def _as_named(request: HttpRequest, query: str) -> Iterator[None]:
+    """Let the request have this query string; afterwards the original one again, for logs."""
     meta = request.META
-    before = {name: meta.get(name) for name in ("QUERY_STRING", "HTTP_ACCEPT_LANGUAGE", *WRITTEN)}
-    attributes = {"GET": request.GET, "COOKIES": request.COOKIES}
+    before = {name: meta.get(name) for name in ("QUERY_STRING", *WRITTEN)}
+    attributes: dict[str, Any] = {"GET": request.GET}
     if hasattr(request, "scope"):
         attributes["scope"] = request.scope
-        request.scope = {**request.scope, "query_string": variant.query.encode("ascii")}
-    _set_query(request, variant.query)
-    if variant.language:
-        _set_language(request, variant.language)
-    # They are made of META when they are read for the first time.
-    vars(request).pop("headers", None)
+        request.scope = {**request.scope, "query_string": query.encode("ascii")}
+    _set_query(request, query)
     try:
         yield
     finally:
-        restore(meta, before)
+        _restore(meta, before)
         vars(request).update(attributes)
 
 
@@ -127,18 +126,24 @@ def _set_query(request: HttpRequest, query: str) -> None:
             request.META[name] = f"{path}?{query}" if query else path
 
 
-def _set_language(request: HttpRequest, language: str) -> None:
-    # LocaleMiddleware looks at the cookie before the header.
-    request.COOKIES = {**request.COOKIES, settings.LANGUAGE_COOKIE_NAME: language}
-    # A view that reads the header gets the visitor's own, and its page is private.
-    request.cache_language, request.accept_language = language, request.META.get("HTTP_ACCEPT_LANGUAGE")
-    request.META["HTTP_ACCEPT_LANGUAGE"] = language
-
-
-def restore(meta: dict[str, Any], before: Mapping[str, Any]) -> None:
+def _restore(meta: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Restore earlier values of names in META; None removes a name."""
     for name, value in before.items():
         if value is None:
             meta.pop(name, None)
         else:
             meta[name] = value
+
+
+def _said_of_language(request: HttpRequest) -> tuple[str | None, str | None]:
+    """What LocaleMiddleware looks at, besides the path."""
+    return request.META.get("HTTP_ACCEPT_LANGUAGE"), request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME)
+
+
+def has_named_language(request: HttpRequest) -> bool:
+    """True if LocaleMiddleware has chosen the language of the page's name, by what the visitor said.
+
+    Middleware before it may have written another language, as to ignore that of browsers.
+    """
+    kept = _said_of_language(request) == request.cache_language_said
+    return kept and request.cache_language == request.LANGUAGE_CODE

@@ -50,7 +50,6 @@ class Reads:
         """
         self.of_django, self.absent = of_django, absent
         self.is_paused = False
-        self.is_language_named = False
         # All middleware has seen the request when the view has it.
         self.has_reached_view = False
         self._counts: Counter[str] = Counter()
@@ -63,8 +62,13 @@ class Reads:
 
     def note(self, name: str) -> None:
         """Remember a name."""
-        if not self.is_paused and not (self.is_language_named and name == "accept-language"):
+        if not self.is_paused:
             self._counts[name] += 1
+
+    def allow_so_far(self) -> None:
+        """Count as many more reads of each name so far as reads of Django's own middleware."""
+        self.of_django = {**self.of_django, **self._counts}
+        self._counts.clear()
 
 
 class _Watched(UserDict, dict):
@@ -130,11 +134,10 @@ class _Watched(UserDict, dict):
 class WatchedCookies(_Watched):
     """The cookies of a request."""
 
-    def __init__(self, original: dict[str, Any], reads: Reads, named: str = "") -> None:
-        """`named`: a cookie whose value is part of the page's name."""
+    def __init__(self, original: dict[str, Any], reads: Reads) -> None:
         super().__init__(original, reads)
-        # A request with one of the others gets no stored page.
-        self.known = {settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE, named}
+        # A request with one of them gets no stored page.
+        self.known = {settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE}
 
     def note(self, name: object = ALL) -> None:
         """Remember a cookie, unless no stored page depends on it."""
@@ -249,14 +252,14 @@ class WatchedScope(_Watched):
 class Watch:
     """A watched request, and its original attributes."""
 
-    def __init__(self, request: HttpRequest, reads: Reads, named_cookie: str) -> None:
+    def __init__(self, request: HttpRequest, reads: Reads) -> None:
         self.request, self.reads = request, reads
         forget_computed(request)
         before = vars(request)
         self.before = {name: before[name] for name in ("META", "environ", "scope", "get_host") if name in before}
         self.before["COOKIES"] = request.COOKIES
         self._get_host = request.get_host
-        request.COOKIES = WatchedCookies(request.COOKIES, reads, named_cookie)
+        request.COOKIES = WatchedCookies(request.COOKIES, reads)
         meta = request.META = WatchedMeta(request.META, reads)
         request.headers = WatchedHeaders(meta)
         if "environ" in self.before:

@@ -293,7 +293,7 @@ def watch_reads(get_response):
     def middleware(request):
         absent = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
         reads = ReportedReads({}, absent)
-        watch = watched.Watch(request, reads, "")
+        watch = watched.Watch(request, reads)
         try:
             return get_response(request)
         finally:

@@ -21,7 +21,7 @@ class NoteNames:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         reads = Reads({}, frozenset())
-        watch = Watch(request, reads, "")
+        watch = Watch(request, reads)
         try:
             return self.get_response(request)
         finally:

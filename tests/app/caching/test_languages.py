@@ -44,7 +44,20 @@ def varying(request):
 
 def regional(get_response):
     def middleware(request):
-        request.region = request.META.get("HTTP_ACCEPT_LANGUAGE")
+        if request.path == "/by-middleware/":
+            request.region = request.META.get("HTTP_ACCEPT_LANGUAGE")
+        return get_response(request)
+
+    return middleware
+
+
+# No browser chooses the language.
+def forced(get_response):
+    def middleware(request):
+        if request.path == "/forced/":
+            request.META["HTTP_ACCEPT_LANGUAGE"] = "en"
+        if request.path == "/written/":
+            request.COOKIES["django_language"] = "de"
         return get_response(request)
 
     return middleware
@@ -62,14 +75,17 @@ pages = [
     path("region/", region),
     path("varying/", varying),
     path("by-middleware/", by_middleware),
+    path("forced/", home),
+    path("written/", region),
 ]
 urlpatterns = [*pages, path("i18n/", include("django.conf.urls.i18n"))]
 """
 SETTINGS = """
 LANGUAGES = [("en", "English"), ("de", "German"), ("pt-br", "Brazilian")]
 LANGUAGE_CODE = "en"
-MIDDLEWARE.insert(3, "django.middleware.locale.LocaleMiddleware")
-MIDDLEWARE.insert(4, "fresh.urls.regional")
+MIDDLEWARE.insert(3, "fresh.urls.forced")
+MIDDLEWARE.insert(4, "django.middleware.locale.LocaleMiddleware")
+MIDDLEWARE.insert(5, "fresh.urls.regional")
 CACHING_X_CACHE = True
 """
 # What a visitor says, and what the page shows.
@@ -114,12 +130,12 @@ def test_a_page_is_cached_once_for_each_language(project: FreshProject):
     assert {vary for *_, vary in found} == {"Accept-Language"}
 
 
-def test_the_cookie_of_the_language_counts_only_by_its_language(project: FreshProject):
+def test_a_page_that_reads_a_cookie_is_private_in_each_language(project: FreshProject):
     asked = [f"'/choice/', {more}" for more in ("accept='de'", "accept='en', django_language='de'")]
     asked += ["'/cookie/'", "'/theme/', theme='dark'", "'/theme/'", "'/theme/', django_language='de', theme='light'"]
     found = said(project, asked)
-    assert [text for text, *_ in found[:2]] == ["de", "de"]
-    assert [outcome for _, outcome, _ in found[:2]] == ["miss", "hit"]
+    assert [text for text, *_ in found[:2]] == ["None", "de"]
+    assert [outcome for _, outcome, _ in found[:2]] == ["pass; reads-cookie=django_language"] * 2
     assert [text for text, *_ in found[3:]] == ["dark", "None", "light"]
     outcomes = [outcome for _, outcome, _ in found[2:]]
     assert outcomes == ["pass; reads-cookie=any", *["pass; reads-cookie=theme"] * 3]
@@ -135,10 +151,33 @@ def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshPro
     assert [outcome for _, outcome, _ in said(project, ["'/varying/'"] * 2)] == ["pass; vary"] * 2
 
 
-def test_middleware_that_reads_the_header_sees_the_language_of_the_page(project: FreshProject):
+def test_middleware_that_reads_the_header_has_the_visitor_s_own_and_makes_the_page_private(project: FreshProject):
     found = said(project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")])
-    assert [text for text, *_ in found] == ["en", "en", "de"]
-    assert [outcome for _, outcome, _ in found] == ["miss", "hit", "miss"]
+    assert [text for text, *_ in found] == ["en-GB", "en-AU", "de-AT"]
+    assert [outcome for _, outcome, _ in found] == ["pass; reads-header=accept-language"] * 3
+
+
+def test_a_language_that_middleware_writes_is_that_of_the_page_and_of_no_other_name(project: FreshProject):
+    asked = ["'/forced/', accept='de'", "'/forced/', accept='en'", "'/forced/'", "'/forced/', django_language='de'"]
+    # The view reads the header once, as LocaleMiddleware would without the cookie.
+    asked += [f"'/written/', accept='{accept}'" for accept in ("de-AT", "de-CH")]
+    found = said(project, asked)
+    english, german = "en en Yes", "de de Ja"
+    assert [text for text, *_ in found] == [english, english, english, german, "de-AT", "de-CH"]
+    language = "pass; reads-header=language"
+    assert [outcome for _, outcome, _ in found] == [language, "miss", "hit", *[language] * 3]
+
+
+def test_a_view_may_not_read_the_header_that_harmless_middleware_read(project: FreshProject):
+    locale = "django.middleware.locale.LocaleMiddleware"
+    harmless = f"""
+CACHING_HARMLESS = ["{locale}"]
+MIDDLEWARE[4:5] = ["benchapp.caching.harmless.Pause", "{locale}", "benchapp.caching.harmless.Resume"]
+"""
+    asked = ["", "accept='de'", *(f"'/region/', accept='{accept}'" for accept in ("de-AT", "de-CH"))]
+    found = said(project, asked, harmless)
+    assert [text for text, *_ in found] == ["en en Yes", "de de Ja", "de-AT", "de-CH"]
+    assert [outcome for _, outcome, _ in found] == ["miss", "miss", *["pass; reads-header=accept-language"] * 2]
 
 
 def test_a_page_with_its_language_in_the_url_is_that_of_the_url(project: FreshProject):
@@ -155,9 +194,7 @@ def test_the_language_of_the_url_is_enough_for_a_layer_that_a_server_reads(proje
     with (project.folder / "fresh/urls.py").open("a") as urls:
         urls.write("urlpatterns = i18n_patterns(*pages)\n")
     # This layer has no language in its names.
-    files = (
-        "MIDDLEWARE.remove('fresh.urls.regional')\nCACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
-    )
+    files = "CACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
     files += "CACHING_PAGE_HEADERS = {'Content-Language': 'de', 'X-Content-Type-Options': 'nosniff'}\n"
     files += "CACHING_PAGE_HEADERS |= {'Referrer-Policy': 'same-origin', 'Cross-Origin-Opener-Policy': 'same-origin'}\n"
     assert [outcome for _, outcome, _ in said(project, ["'/de/'"], files)] == ["miss"]
@@ -175,5 +212,5 @@ from django.middleware.locale import LocaleMiddleware
 class Own(LocaleMiddleware):
     pass
 """)
-    own = "MIDDLEWARE[3] = 'fresh.urls.Own'"
+    own = "MIDDLEWARE[4] = 'fresh.urls.Own'"
     assert [outcome for _, outcome, _ in said(project, [""] * 2, own)] == ["pass; reads-cookie=django_language"] * 2

@@ -119,7 +119,7 @@ def watched_by(of_django: dict[str, int], headers: dict[str, str], kinds: list[t
     """The reads of a request that these middleware classes, and then a view, see."""
     request = RequestFactory().get("/", headers=headers)
     reads = Reads(of_django, frozenset())
-    watch = Watch(request, reads, "")
+    watch = Watch(request, reads)
 
     def reached(request: HttpRequest) -> HttpResponse:
         reads.has_reached_view = True

@@ -264,6 +264,21 @@ def test_what_is_named_harmless_may_be_read(laid: Callable, settings):
         assert is_private(reading(lambda request: request.headers.get("theme"))[0], "wsgi")
 
 
+@pytest.mark.parametrize("name", ["User-Agent", "Cookie", "Host"])
+def test_a_view_may_not_read_what_django_s_middleware_did_not_read_because_it_is_harmless(
+    laid: Callable, settings, name: str
+):
+    own = {"User-Agent": "HTTP_USER_AGENT", "Host": "HTTP_HOST"}.get(name)
+    view = reading(lambda request: request.META.get(own) if own else request.COOKIES.get("csrftoken"))[0]
+    django = (CommonMiddleware, CsrfViewMiddleware)
+    with laid("page-cache"):
+        settings.ALLOWED_HOSTS = [".test", "testserver"]
+        settings.CACHING_HARMLESS = [f"{kind.__module__}.{kind.__name__}" for kind in django]
+        around = (Pause, CommonMiddleware, Resume, Pause, CsrfViewMiddleware, Resume)
+        assert not is_private(page, "wsgi", *around)
+        assert is_private(view, "wsgi", *around)
+
+
 def test_middleware_may_read_what_it_wrote_itself_and_no_visitor_has(laid: Callable):
     def write(name: str) -> Callable[[View], View]:
         def middleware(get_response: View) -> View:
