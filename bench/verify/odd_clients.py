@@ -22,7 +22,7 @@ PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.
 HEADERS = {
     "User-Agent": PHONE,
     "Accept": "application/json",
-    "Accept-Language": "de",
+    "Accept-Language": "de-AT,de;q=0.9",
     "CF-IPCountry": "DE",
     "CloudFront-Viewer-Country": "DE",
     "X-Country-Code": "DE",
@@ -168,6 +168,13 @@ def by_headers(context: Context) -> Iterator[OddClient]:
         yield OddClient(f"{name}: /forged", headers=((name, "/forged"),))
     for value in VALUES:
         yield from _with(value, headers=_names(context, "headers") - known)
+
+
+def by_language() -> Iterator[OddClient]:
+    """Clients that name a language."""
+    header, cookie = "Accept-Language", "django_language"
+    yield OddClient(f"{header}: {HEADERS[header]}", headers=((header, HEADERS[header]),))
+    yield OddClient(f"the cookie {cookie}={COOKIES[cookie]}", cookies=((cookie, COOKIES[cookie]),))
 
 
 def prefix_headers(context: Context) -> list[str]:

@@ -25,6 +25,7 @@ from bench.verify.odd_clients import (
     by_cookies,
     by_headers,
     by_host,
+    by_language,
     by_token,
     merged,
 )
@@ -73,7 +74,9 @@ def depends_cookies(context: Context) -> Iterator[Finding]:
 
 @check("depends-headers", hits.require_probes, group="caching", leak=True)
 def depends_headers(context: Context) -> Iterator[Finding]:
-    """A page that depends on a header, read in middleware or a view, is served to clients with the same header only."""
+    """A page that depends on a header, read in middleware or a view, is served to clients with the same header only,
+    and no cache chooses the language of a page that the site chooses otherwise."""
+    yield from _chosen_languages(context)
     shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
     yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", "meta SCRIPT_NAME", *shows])
 
@@ -99,6 +102,18 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
             yield from _probed(context, client.showing(show), show, usual.get(show))
         for other in client.like:
             yield from _probed(context, other, shows[0], usual.get(shows[0]))
+
+
+def _chosen_languages(context: Context) -> Iterator[Finding]:
+    """Findings on pages that are the same for clients who name a language: a layer may look for it by itself."""
+    dependent = _dependent_pages(context)
+    for path in [path for path in _pages(context) if path not in dependent]:
+        for client in by_language():
+            right = _rendered(context, path, client)
+            if not right.same(_expected(context, client.get(context, path))):
+                # Nothing else writes meanwhile, and no page is old.
+                context.require_exclusive()
+                yield from _both_orders(context, path, client, right, _rendered(context, path, USUAL))
 
 
 def _probed(context: Context, client: OddClient, show: str, usual: str | None) -> Iterator[Finding]:

@@ -318,6 +318,11 @@ AFTER: dict[str, After] = {
     "first-host": first_shown("host"),
     "first-cookies": first_shown("cookies"),
     "first-headers": first_shown("headers"),
+    "chooses-language": lambda _, q, a: (
+        replace(a, body=a.body.replace(b"<title>", b"<title>Neues: "))
+        if page(q, a) and q.header("accept-language").startswith("de") and "sessionid" not in q.header("cookie")
+        else None
+    ),
     "shows-address": shown_right,
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     "follows-target": lambda _, q, a: (

@@ -123,7 +123,7 @@ NOTICED = {
     "depends-host": "shares-hosts first-host",
     "depends-token": "shares-cookies first-cookies",
     "depends-cookies": "shares-cookies first-cookies",
-    "depends-headers": "shares-headers first-headers",
+    "depends-headers": "shares-headers first-headers chooses-language",
     "time-kept": "lasts-double lasts-half lasts-as-said",
     "purge-door": "purges-for-all",
     "reloads": "renders-reloads",
