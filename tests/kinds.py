@@ -98,6 +98,15 @@ def only_members(get_response):
 
     return middleware
 """
+SPOKEN = """
+def in_english(get_response):
+    def middleware(request):
+        request.region = request.headers.get("Accept-Language", "none") if request.path == "/region/" else ""
+        request.META["HTTP_ACCEPT_LANGUAGE"] = "en"
+        return get_response(request)
+
+    return middleware
+"""
 KINDS = {
     "noslash": Kind(
         """
@@ -159,6 +168,20 @@ urlpatterns = i18n_patterns(path("", home))
         "MIDDLEWARE.insert(2, 'django.middleware.locale.LocaleMiddleware')\n"
         "LANGUAGES = [('en', 'English'), ('de', 'Deutsch')]\n",
         'health = "/en/"\npublic = ["/en/", "/de/"]\n',
+    ),
+    "languages": Kind(
+        """
+from django.utils.translation import gettext
+
+urlpatterns = [
+    path("", lambda request: page(gettext("Yes"))),
+    path("region/", lambda request: page(request.region)),
+]
+""",
+        "MIDDLEWARE[2:2] = ['shop.spoken.in_english', 'django.middleware.locale.LocaleMiddleware']\n"
+        "LANGUAGES = [('en', 'English'), ('de', 'Deutsch')]\n",
+        'public = ["/", "/region/"]\n',
+        {"shop/spoken.py": SPOKEN},
     ),
     "latin1": Kind(
         """
