@@ -136,7 +136,7 @@ def _restore(meta: dict[str, Any], before: Mapping[str, Any]) -> None:
 
 
 def _said_of_language(request: HttpRequest) -> tuple[str | None, str | None]:
-    """What LocaleMiddleware looks at, besides the path."""
+    """The header and the cookie that LocaleMiddleware reads, besides the path."""
     return request.META.get("HTTP_ACCEPT_LANGUAGE"), request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME)
 
 
