@@ -130,8 +130,8 @@ CHECKS = {
     ),
     "token-not-watched": Mistake(
         WATCHED,
-        "MESSAGES_COOKIE, named}",
-        "MESSAGES_COOKIE, named, settings.CSRF_COOKIE_NAME}",
+        "{settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE}",
+        "{settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE, settings.CSRF_COOKIE_NAME}",
         "depends-token",
         PAGE_CACHE,
     ),
