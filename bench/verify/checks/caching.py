@@ -25,6 +25,13 @@ CONTROLS = (
     *('private="Set-Cookie"', "no-store", "No-Store", f"{LIFETIME}, NO-STORE", "no-cache", "public,No-Cache"),
     *("max-age=0", "MAX-AGE=0", f"{LIFETIME}, s-maxage=0"),
 )
+# Headers by which a page tells one kind of cache not to store it.
+CONTROLS_OF_OTHERS = (
+    {"CDN-Cache-Control": "no-store"},
+    {"Surrogate-Control": "no-store"},
+    {"X-Accel-Expires": "0"},
+    {"Clear-Site-Data": '"cache"'},
+)
 # Lifetimes declared by pages, each shorter than the time to live of a cached copy.
 LIFETIMES = (
     {"Expires": "Sat, 01 Nov 2025 10:00:00 GMT"},
@@ -102,9 +109,12 @@ def other_statuses(context: Context) -> Iterator[Finding]:
 
 @check("cache-control", hits.require_probes, leak=True)
 def cache_control(context: Context) -> Iterator[Finding]:
-    """Responses with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
+    """Responses with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached, and nor
+    are those that say so to another kind of cache."""
     for control in CONTROLS:
         yield from hits.rendered_each_time(context, hits.with_headers(Cache_Control=control))
+    for headers in CONTROLS_OF_OTHERS:
+        yield from hits.rendered_each_time(context, hits.path_with_response(headers=list(headers.items())))
 
 
 @check("own-lifetime", hits.require_probes)

@@ -97,6 +97,8 @@ def _shows(asked: Asked) -> bool:
 
 
 Rule = Callable[..., Any]
+# By what one kind of cache is told not to store a page.
+OF_OTHERS = ("cdn-cache-control", "surrogate-control", "x-accel-expires", "clear-site-data")
 # Conditions for a cached response, and for storing a response.
 ANSWERED: dict[str, Rule] = {
     "host": lambda asked: asked.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
@@ -121,6 +123,7 @@ STORED: dict[str, Rule] = {
     "cookies": lambda asked, answer: not answer.header("set-cookie"),
     "vary": lambda asked, answer: answer.names("vary") <= {"cookie", "accept-encoding"},
     "control": lambda asked, answer: not answer.names("cache-control") & FORBIDDEN,
+    "control-of-others": lambda asked, answer: not any(answer.header(name) for name in OF_OTHERS),
     "lifetime": lambda asked, answer: not answer.header("expires") and not answer.header("age"),
     # Its hits say no Age.
     "max-age": lambda asked, answer: not answer.header("cache-control").startswith("max-age="),

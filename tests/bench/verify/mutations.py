@@ -397,6 +397,7 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-statuses": {"status": yes, "kind": yes},
     "keeps-private": {"control": yes},
     "keeps-spelt": {"control": lambda _, a: a.header("cache-control") not in ("private", "no-store", "no-cache")},
+    "keeps-elsewhere": {"control-of-others": yes},
     "keeps-early": {"control": yes, "lifetime": yes},
     "keeps-without-age": {"max-age": yes},
     "keeps-cookies": {"cookies": yes},

@@ -111,7 +111,7 @@ NOTICED = {
     "keeps-pages": "keeps-nothing kept-cut kept-other",
     "keeps-site": "kept-cut",
     "other-statuses": "keeps-statuses",
-    "cache-control": "keeps-spelt",
+    "cache-control": "keeps-spelt keeps-elsewhere",
     "own-lifetime": "keeps-early keeps-without-age",
     "set-cookie": "keeps-cookies",
     "vary": "keeps-vary-star keeps-variants reads-first-vary",
