@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -55,6 +56,14 @@ def copy_of_kit(source: Path, target: Path, *left_out: str) -> None:
     shutil.copytree(source, target, ignore=ignored)
     for path in (target, *target.rglob("*")):
         path.chmod(path.stat().st_mode | stat.S_IWUSR)
+
+
+def entries_below(folder: Path) -> Iterator[Path]:
+    """All files and folders below a folder from which others may remove some meanwhile."""
+    # Path.rglob raises FileNotFoundError for a folder that disappears.
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            yield Path(parent, name)
 
 
 def results_among(where: str, names: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.measure.faults.edited import EditedRow, edited_rows, require_invalidation, require_rows
 from bench.measure.faults.fault import ANY, NO_CACHED_PAGES, NO_MEMORY_LIMIT, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.paths import entries_below
 from bench.serve.machine import http
 from bench.serve.machine.small_disk import CannotMount, SmallDisk
 from bench.verify import rows
@@ -90,7 +91,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
         # The second response comes from the store, if the layer stores pages.
         for _ in range(2):
             http.status(scene.running.url, scene.site.url("home"))
-        if not any(path.is_file() for path in scene.running.store.rglob("*")):
+        if not any(path.is_file() for path in entries_below(scene.running.store)):
             raise FaultNotApplicable("no server here stores pages in files")
         with edited_rows(scene) as edited:
             before = _temporary(scene)
@@ -130,7 +131,7 @@ def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:
 
 def _temporary(scene: FaultContext) -> set[str]:
     """Names of stored files that look as if they were still being written."""
-    return {path.name for path in scene.running.store.rglob("*") if path.is_file() and files.is_temporary(path)}
+    return {path.name for path in entries_below(scene.running.store) if path.is_file() and files.is_temporary(path)}
 
 
 @fault("full-logs", "starved")

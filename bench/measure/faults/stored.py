@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, Expected, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
 from bench.measure.faults.visitors import PAGE
+from bench.paths import entries_below
 from bench.serve.machine import http
 
 # A time to live that ends several times during a fault.
@@ -97,14 +98,14 @@ def made_up_pages(scene: FaultContext) -> Generator[None]:
 def disk_bytes(folder: Path) -> int:
     """Disk usage of a folder with all its contents."""
     total = 0
-    for path in folder.rglob("*"):
+    for path in entries_below(folder):
         with suppress(FileNotFoundError):
             total += path.lstat().st_blocks * BLOCK_BYTES
     return total
 
 
 def _files(store: Path) -> Iterator[Path]:
-    return (path for path in store.rglob("*") if path.is_file())
+    return (path for path in entries_below(store) if path.is_file())
 
 
 def _require_files(scene: FaultContext) -> None:

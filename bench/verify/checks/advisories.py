@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from bench.paths import entries_below
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import LAYER, Check, CheckFunction, check
@@ -196,7 +197,7 @@ def _modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterat
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(context.get, [hits.new_path() for _ in range(count)]))
     deadline = time.monotonic() + STORE_S
-    while not (stored := [path for path in store.rglob("*") if kind(path)]) and time.monotonic() < deadline:
+    while not (stored := [path for path in entries_below(store) if kind(path)]) and time.monotonic() < deadline:
         time.sleep(STORE_S / 10)
     if not stored:
         yield NotTried("no layer here stores files")

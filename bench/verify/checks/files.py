@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.paths import entries_below
 from bench.verify import rows
 from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S
@@ -129,8 +129,4 @@ def is_temporary(path: Path) -> bool:
 
 def stored_files(context: Context) -> list[Path]:
     """The files stored by the deployment's layers."""
-    found: list[Path] = []
-    # os.walk ignores directories that disappear meanwhile.
-    for folder, _, names in os.walk(context.own.store):
-        found += [Path(folder, name) for name in names]
-    return found
+    return [path for path in entries_below(context.own.store) if not path.is_dir()]
