@@ -21,9 +21,12 @@ NGINX = "deploy/servers/nginx/nginx.conf.j2"
 MICROCACHE = "deploy/layers/nginx-microcache/nginx.conf.j2"
 MEMCACHED = "deploy/layers/nginx-memcached/nginx.conf.j2"
 HTTPD = "deploy/servers/apache/httpd.conf.j2"
+APACHE = "deploy/layers/apache-cache/httpd.conf.j2"
+UWSGI = "deploy/layers/uwsgi-cache/uwsgi.ini.j2"
 STATIC = "deploy/layers/staticgenerator/nginx.conf.j2"
 WATCHED = "benchapp/caching/watched.py"
 READS = "benchapp/caching/request_reads.py"
+RULE = "benchapp/caching/cacheability.py"
 LIMITS = "benchapp/login_limit/limits.py"
 
 TWO_NAMES = ("--set", "server_names=127.0.0.1 a.example")
@@ -31,6 +34,8 @@ PAGE_CACHE = "nginx-gunicorn~page-cache"
 ON_VARNISH = "nginx-gunicorn~varnish"
 ON_MICROCACHE = "nginx-gunicorn~nginx-microcache"
 ON_MEMCACHED = "nginx-gunicorn~nginx-memcached"
+ON_APACHE = "apache-modwsgi~apache-cache"
+ON_UWSGI = "nginx-uwsgi~uwsgi-cache"
 ON_STATIC = "nginx-gunicorn~staticgenerator"
 
 
@@ -75,6 +80,13 @@ CHECKS = {
     "plain-names-for-a-year": Mistake(
         NGINX, '"" "max-age=60, public"', '"" "max-age=315360000, public"', "static-lifetime", "nginx-gunicorn~none"
     ),
+    "bodies-without-a-limit": Mistake(
+        NGINX,
+        "client_max_body_size {{ max_body_mb }}m;",
+        "client_max_body_size 0;",
+        "chunked-limit",
+        "nginx-gunicorn~none",
+    ),
     "security-headers-lost": Mistake(
         MEMCACHED, "page_headers.items()", "static_headers.items()", "kept-headers", ON_MEMCACHED
     ),
@@ -85,6 +97,7 @@ CHECKS = {
         "own-lifetime",
         PAGE_CACHE,
     ),
+    "each-renders": Mistake(MICROCACHE, "_cache_lock on;", "_cache_lock off;", "stampede", ON_MICROCACHE),
     "static-root-open": Mistake(
         NGINX,
         "        location {{ static_url }} {",
@@ -103,12 +116,35 @@ CHECKS = {
         VARNISH, "grace = {{ cache_seconds // 2 }}s", "grace = {{ cache_seconds * 2 }}s", "time-kept", ON_VARNISH
     ),
     "password-looked-up": Mistake(VARNISH, "req.http.Authorization || ", "", "authorization", ON_VARNISH),
+    "type-looked-up": Mistake(VARNISH, " || req.http.Content-Type) {", ") {", "depends-headers", ON_VARNISH),
     "unmarked-stored": Mistake(VARNISH, 'beresp.http.X-Cacheable != "1" || ', "", "depends-cookies", ON_VARNISH),
     "vary-lost": Mistake(VARNISH, "set resp.http.Vary = resp.http.X-Vary;", "", "headers-kept", ON_VARNISH),
+    "script-s-request-looked-up": Mistake(
+        MICROCACHE,
+        "_cache_bypass $has_session $bypasses $not_a_page",
+        "_cache_bypass $has_session $not_a_page",
+        "partial-requests",
+        ON_MICROCACHE,
+    ),
     "own-time-to-live": Mistake(MICROCACHE, "Vary X-Accel-Expires;", "Vary;", "time-kept", ON_MICROCACHE),
+    "file-never-looked-at": Mistake(
+        MICROCACHE, "open_file_cache_valid 0;", "open_file_cache_valid 60s;", "told-of-writes", ON_MICROCACHE
+    ),
+    "key-of-another-name": Mistake(
+        MICROCACHE, "_cache_key $request_uri", "_cache_key $scheme$request_uri", "told-of-writes", ON_MICROCACHE
+    ),
+    "times-of-nginx-shown": Mistake(
+        MICROCACHE,
+        "{{ upstream_module }}_hide_header Cache-Control;\n            add_header Cache-Control"
+        " $own_cache_control always;",
+        "",
+        "headers-kept",
+        ON_MICROCACHE,
+    ),
     "password-given-a-page": Mistake(
         MEMCACHED, "$http_authorization$http_hx_request", "$http_hx_request", "authorization", ON_MEMCACHED
     ),
+    "charset-lost": Mistake(MEMCACHED, "            charset utf-8;\n", "", "headers-kept", ON_MEMCACHED),
     "session-given-a-page": Mistake(
         STATIC,
         "map $http_cookie $has_session { ~{{ session_cookie_re }} 1; }",
@@ -116,9 +152,23 @@ CHECKS = {
         "signed-in-not-kept",
         ON_STATIC,
     ),
+    "generation-ignored": Mistake(
+        APACHE,
+        'RequestHeader set Cookie "expr=generation=%{file:{{ store }}/purged}"',
+        'RequestHeader set Cookie "expr=generation=1"',
+        "told-of-writes",
+        ON_APACHE,
+    ),
+    "browser-told-to-keep": Mistake(UWSGI, "route-run = delheader:Expires\n", "", "headers-kept", ON_UWSGI),
+    "type-given-a-page": Mistake(
+        UWSGI, "route-if-not = empty:${CONTENT_TYPE} goto:application\n", "", "depends-headers", ON_UWSGI
+    ),
     # Of the rule of all layers.
     "address-not-watched": Mistake(
         WATCHED, '{"HTTP_ACCEPT_ENCODING"}', '{"HTTP_ACCEPT_ENCODING", "REMOTE_ADDR"}', "depends-address", PAGE_CACHE
+    ),
+    "peer-not-watched": Mistake(
+        WATCHED, '{"type", "asgi",', '{"client", "type", "asgi",', "depends-address", "uvicorn~page-cache"
     ),
     "host-not-watched": Mistake(
         WATCHED,
@@ -141,11 +191,31 @@ CHECKS = {
     "public-by-its-first-letters": Mistake(
         READS, "{path.rstrip('/')}/\"", "{path.rstrip('/')}\"", "named-public", PAGE_CACHE
     ),
+    "revalidation-ignored": Mistake(
+        RULE, '|= {"must-revalidate", "proxy-revalidate"}', "|= set()", "own-lifetime", PAGE_CACHE
+    ),
+    "nonce-in-a-tag-ignored": Mistake(RULE, "NONCE.search(html(response)) is not None", "False", "nonce", PAGE_CACHE),
+    # Without such a declaration a page with another host than the usual one is private.
+    "spelling-of-the-host-kept": Mistake(
+        RULE,
+        "    return reason_of_spelling(request)\n",
+        '    return ""\n',
+        "junk-hosts",
+        PAGE_CACHE,
+        ("--env", 'BENCHAPP_HARMLESS=["Host"]'),
+    ),
     "generation-not-compared": Mistake(
         "benchapp/caching/django_cache.py",
         "if stored_under != current:",
         "if not stored_under:",
         "told-of-writes",
+        PAGE_CACHE,
+    ),
+    "words-end-early": Mistake(
+        "benchapp/caching/generations.py",
+        "return 2 * app_settings.CACHING_SECONDS + SLOWEST_RENDERING_S",
+        "return app_settings.CACHING_SECONDS // 3",
+        "time-kept",
         PAGE_CACHE,
     ),
     # Of the site.
@@ -188,6 +258,13 @@ FAULTS = {
         "keys_zone=microcache:64m max_size=1g",
         "made-up-pages",
         ON_MICROCACHE,
+    ),
+    "write-not-told-again": Mistake(
+        "benchapp/caching/generations.py",
+        "        _retry(alias).request(for_s=app_settings.CACHING_SECONDS)\n",
+        "        pass\n",
+        "caching-service-cut-off",
+        PAGE_CACHE,
     ),
 }
 
