@@ -112,10 +112,10 @@ def supported(connection: Any) -> bool:
 
 def triggers(vendor: str, lists: list[List]) -> dict[str, str]:
     """The statements that create each trigger, by name."""
-    made = {}
+    statements = {}
     for rows in lists:
-        made |= _sqlite(rows) if vendor == "sqlite" else _postgresql(rows)
-    return made
+        statements |= _sqlite(rows) if vendor == "sqlite" else _postgresql(rows)
+    return statements
 
 
 def create(connection: Any, lists: list[List]) -> None:
@@ -148,26 +148,26 @@ def missing(connection: Any, lists: list[List]) -> list[str]:
 
 def _sqlite(rows: List) -> dict[str, str]:
     """The triggers of one list in SQLite."""
-    made = {}
+    statements = {}
     events = (("insert", SQLITE_INSERT, SQLITE_INSERT_PARENT), ("delete", SQLITE_DELETE, SQLITE_DELETE_PARENT))
     for event, template, parent in events:
         parents = "\n  ".join(parent.format(**count.quoted) for count in rows.counts)
         name = _name(rows, event)
-        made[name] = template.format(trigger=_quoted(name), parents=parents, **rows.quoted)
+        statements[name] = template.format(trigger=_quoted(name), parents=parents, **rows.quoted)
     for count in rows.counts:
         name = _name(rows, f"moved_{count.foreign_key}")
-        made[name] = SQLITE_MOVED.format(trigger=_quoted(name), **rows.quoted, **count.quoted)
-    return made
+        statements[name] = SQLITE_MOVED.format(trigger=_quoted(name), **rows.quoted, **count.quoted)
+    return statements
 
 
 def _postgresql(rows: List) -> dict[str, str]:
     """The triggers of one list in PostgreSQL."""
-    made = {}
+    statements = {}
 
     def add(what: str, event: str, scope: str, body: str) -> None:
         name = _name(rows, what)
         names = {"trigger": _quoted(name), "table": rows.quoted["table"]}
-        made[name] = POSTGRESQL_FUNCTION.format(body=body, event=event, scope=scope, **names)
+        statements[name] = POSTGRESQL_FUNCTION.format(body=body, event=event, scope=scope, **names)
 
     for what, table, change in (("insert", "NEW", 1), ("delete", "OLD", -1)):
         parents = [POSTGRESQL_PARENT.format(change=change, **count.quoted) for count in rows.counts]
@@ -180,7 +180,7 @@ def _postgresql(rows: List) -> dict[str, str]:
         event = f"UPDATE OF {count.quoted['foreign_key']}"
         row = POSTGRESQL_MOVED_ROW.format(**count.quoted)
         add(f"moved_{count.foreign_key}", event, row, POSTGRESQL_MOVED.format(**count.quoted))
-    return made
+    return statements
 
 
 def _name(rows: List, what: str) -> str:

@@ -173,8 +173,8 @@ def tasks_discarded(huey):
     """The setting of Huey, a dictionary or its queue itself, with a queue that keeps nothing: others open a file or a
     connection on import.
     """
-    said = huey if isinstance(huey, dict) else {"name": huey.name, "immediate": huey.immediate}
-    return {**said, "huey_class": DISCARDS_TASKS}
+    options = huey if isinstance(huey, dict) else {"name": huey.name, "immediate": huey.immediate}
+    return {**options, "huey_class": DISCARDS_TASKS}
 
 
 def logs_in(folder, logging):

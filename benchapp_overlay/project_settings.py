@@ -93,10 +93,10 @@ def storage_settings(settings, alias, folder):
     found = {FOLDERS[alias]: str(folder) if isinstance(old, str) else folder}
     if "location" in options:
         found["STORAGES"] = {**storages, alias: {**storages[alias], "OPTIONS": {**options, "location": str(folder)}}}
-    for name, said in settings.items():
-        path = Path(said) if OF_FILES.search(name) and isinstance(said, (str, Path)) else None
+    for name, value in settings.items():
+        path = Path(value) if OF_FILES.search(name) and isinstance(value, (str, Path)) else None
         if path and old and Path(str(old)) in (path, *path.parents):
-            found[name] = type(said)(folder / path.relative_to(str(old)))
+            found[name] = type(value)(folder / path.relative_to(str(old)))
     return found
 
 

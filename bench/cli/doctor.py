@@ -63,8 +63,8 @@ def main(args: argparse.Namespace) -> int:
     folder = options.project_folder(args)
     # A folder without a project is an error in one line; from here on the project's code runs, possibly slowly.
     description.read_description(folder or paths.KIT, args.config)
-    seen = folder or f"the demo site, because {Path.cwd()} has no manage.py"
-    print(f"looking at {seen}", file=sys.stderr, flush=True)
+    place = folder or f"the demo site, because {Path.cwd()} has no manage.py"
+    print(f"looking at {place}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     findings.require_ids(project)
@@ -77,8 +77,8 @@ def main(args: argparse.Namespace) -> int:
             url = stack.enter_context(_database(args, printer))
         patterns = 0 if project.description.public else MAX_PATTERNS
         facts = inspection.inspect(project, patterns, closely=True, database=url)
-    said = inspection.beginning_at(project.description, facts.start)
-    project = structs.replace(project, description=said)
+    described = inspection.beginning_at(project.description, facts.start)
+    project = structs.replace(project, description=described)
     names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
     processes = names["processes"]
     if processes == values.AUTO:

@@ -87,8 +87,8 @@ def _check_settings(case: Case) -> None:
         )
     if case.project.overlaid and any(check.id == PUBLIC_KEY for check in case.project.facts.checks):
         where = case.project.facts.lines.get("SECRET_KEY", project.settings)
-        said = "is public or weak: the key in secrets.env replaces it"
-        print(f"note: SECRET_KEY ({where}) {said}", file=sys.stderr)
+        reason = "is public or weak: the key in secrets.env replaces it"
+        print(f"note: SECRET_KEY ({where}) {reason}", file=sys.stderr)
 
 
 def _check_changes(case: Case, chosen: values.Values, changes: Collection[str]) -> None:

@@ -43,8 +43,8 @@ def knowing(site: Site, by_itself: Mapping[str, ExpectedPage]) -> Site:
     pages = dict(site.pages)
     for path, now in by_itself.items():
         known = replace(pages[path], again=(*pages[path].again, now.body, *now.again[:-1]))
-        told = bool(now.again) and known.difference(now.again[-1]) is None
-        pages[path] = replace(known, again=(*known.again, *now.again[-1:]), compared=known.compared and told)
+        is_repeated = bool(now.again) and known.difference(now.again[-1]) is None
+        pages[path] = replace(known, again=(*known.again, *now.again[-1:]), compared=known.compared and is_repeated)
     return replace(site, pages=pages)
 
 

@@ -197,17 +197,17 @@ def merged(context: Context) -> list[OddClient]:
 
 def _at_once(clients: Iterable[OddClient]) -> OddClient:
     """One client with the differences of these clients."""
-    made = USUAL
+    ways = USUAL
     for client in clients:
-        made = replace(
-            made,
-            headers=(*made.headers, *client.headers),
-            cookies=(*made.cookies, *client.cookies),
-            host=made.host or client.host,
-            source=made.source or client.source,
-            version=min(made.version, client.version),
+        ways = replace(
+            ways,
+            headers=(*ways.headers, *client.headers),
+            cookies=(*ways.cookies, *client.cookies),
+            host=ways.host or client.host,
+            source=ways.source or client.source,
+            version=min(ways.version, client.version),
         )
-    return made
+    return ways
 
 
 def _names(context: Context, kind: str) -> set[str]:

@@ -182,10 +182,10 @@ class Site:
         if named := _named_accounts(self):
             return described_accounts(named, {**os.environ, **self.env}, count)
         words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
-        made = self._command(words, env)
-        if left := [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]:
+        output = self._command(words, env)
+        if left := [other["username"] for other in output.get("others", []) if orphans.is_gone(other["owner"])]:
             self._command(["verifyaccount", "delete", *left], env, reads=False)
-        return [Account(item["username"], item["password"]) for item in made["accounts"]]
+        return [Account(item["username"], item["password"]) for item in output["accounts"]]
 
     def remove_accounts(self, accounts: list[Account], env: Mapping[str, str] | None = None) -> None:
         """Remove the accounts and their contents; raises BenchError if the command fails."""
@@ -320,13 +320,13 @@ def prepare(site: Site) -> Site:
         why = f"status {unknown['status']}: {unknown.get('error', 'no reason')}"
         raise BenchError(f"manage.py renderpages {UNKNOWN_PATH}: {why}; correct its page for errors, then try again")
     # Without the probe, another response comes.
-    said = rendered.get(INSIDE, {})
-    if said.get("status") in (302, 401, 403):
+    facts = rendered.get(INSIDE, {})
+    if facts.get("status") in (302, 401, 403):
         raise BenchError(
-            f"manage.py renderpages {INSIDE}: status {said['status']}: let paths below /__probe__/ through its own "
+            f"manage.py renderpages {INSIDE}: status {facts['status']}: let paths below /__probe__/ through its own "
             "middleware if BENCHAPP_PROBES is 1 in the environment, then try again"
         )
-    inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
+    inside = json.loads(facts["body"]) if facts.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
     reported = {name: inside[name] for name in REPORTED if name in inside}
     site = replace(site, interpreter=interpreter, **reported)

@@ -129,10 +129,10 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     due = [item for item in checks if selection.tries(item, context.declared)]
     due = [item for item in due if not selection.known_unsafe(item, context.layers)]
     proving = set[str]().union(*(item.proved_by for item in due))
-    made = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
+    chosen = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
         try:
-            found = _Suite(context, made, progress).run()
+            found = _Suite(context, chosen, progress).run()
         finally:
             context.accounts.remove()
     for item in due:
@@ -204,8 +204,8 @@ class _Suite:
         try:
             # The longest are among the last: they begin first, so that none is left at the end.
             beside = [item for item in reversed(due) if item.side_by_side]
-            asked = {item.name: pool.submit(self._findings, item, limit_s) for item in beside}
-            for name, future in asked.items():
+            futures = {item.name: pool.submit(self._findings, item, limit_s) for item in beside}
+            for name, future in futures.items():
                 found[name] = future.result()
         finally:
             # After a Ctrl-C, or when a command of the site has failed, no other check is begun.

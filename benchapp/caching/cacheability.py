@@ -200,9 +200,9 @@ def lifetime(response: HttpResponse) -> int:
     if response.has_header("Age"):
         return 0
     named = dict(item.split("=", 1) for item in _directives(response.get("Cache-Control", "")) if "=" in item)
-    said = named.get("s-maxage", named.get("max-age"))
-    if said is not None:
-        return min(int(said), app_settings.CACHING_SECONDS) if said.isdecimal() else 0
+    seconds = named.get("s-maxage", named.get("max-age"))
+    if seconds is not None:
+        return min(int(seconds), app_settings.CACHING_SECONDS) if seconds.isdecimal() else 0
     if (expires := response.get("Expires")) is not None:
         until = parse_http_date_safe(expires) or 0
         return min(max(0, int(until - time.time())), app_settings.CACHING_SECONDS)
@@ -237,10 +237,10 @@ def _is_our_host(request: HttpRequest) -> bool:
 
 def _has_type(request: HttpRequest) -> bool:
     """True if the request has a Content-Type, which `request.content_type` and `request.encoding` show."""
-    said = request.META.get("CONTENT_TYPE", "")
+    content_type = request.META.get("CONTENT_TYPE", "")
     # Django's development server names a type for a request without one.
     made_up = request.META.get("SERVER_SOFTWARE", "").startswith("WSGIServer/")
-    return bool(said) and not (made_up and said == "text/plain")
+    return bool(content_type) and not (made_up and content_type == "text/plain")
 
 
 def _sets_cookie_later(request: HttpRequest) -> bool:

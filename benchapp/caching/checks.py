@@ -105,8 +105,8 @@ def check_settings(**kwargs: object) -> list[CheckMessage]:
     if _is_harmless(app_settings.CACHING_HARMLESS):
         found += _misplaced_harmless()
     for label, pages in stale_rules.rules().items():
-        if said := stale_rules.problem(label, pages):
-            found.append(Error(f"CACHING_STALE: {said}.", id="caching.E002"))
+        if problem := stale_rules.problem(label, pages):
+            found.append(Error(f"CACHING_STALE: {problem}.", id="caching.E002"))
     return found
 
 
@@ -118,8 +118,8 @@ def _misplaced_harmless() -> Iterator[Error]:
             yield Error(f"CACHING_HARMLESS: {name} is not in MIDDLEWARE.", id="caching.E008")
         elif not harmless.is_between(name, inside):
             hint = f"Put {harmless.PAUSE} before it, and {harmless.RESUME} behind it."
-            said = f"CACHING_HARMLESS: what {name} reads is watched."
-            yield Error(said, hint=hint, id="caching.E008")
+            message = f"CACHING_HARMLESS: what {name} reads is watched."
+            yield Error(message, hint=hint, id="caching.E008")
 
 
 @register
@@ -137,8 +137,8 @@ def check_layers(**kwargs: object) -> list[CheckMessage]:
         if not isinstance(options, Mapping):
             found.append(Error(f"CACHING_LAYERS: {name}: its options are no dictionary.", id="caching.E004"))
             continue
-        for said in _wrong_options(layer, options):
-            found.append(Error(f"CACHING_LAYERS: {name}: {said}.", id="caching.E004"))
+        for problem in _wrong_options(layer, options):
+            found.append(Error(f"CACHING_LAYERS: {name}: {problem}.", id="caching.E004"))
     return found
 
 
@@ -183,15 +183,15 @@ def check_middleware(**kwargs: object) -> list[CheckMessage]:
             hint = f"Put {OUTER} before it."
             found.append(Error(f"MIDDLEWARE: no caching layer sees what {name} does.", hint=hint, id="caching.E005"))
         elif not name.startswith(SEEN_NOWHERE) and name not in app_settings.CACHING_HARMLESS:
-            said = f"MIDDLEWARE: {name} stands outside of {OUTER}: no layer sees what it reads of a visitor."
+            message = f"MIDDLEWARE: {name} stands outside of {OUTER}: no layer sees what it reads of a visitor."
             hint = "Put it further in, or name it in CACHING_HARMLESS if no page depends on it."
-            found.append(Warning(said, hint=hint, id="caching.W004"))
+            found.append(Warning(message, hint=hint, id="caching.W004"))
     if INNER not in names:
-        said = "MIDDLEWARE: pages would be cached that depend on their visitor."
-        found.append(Error(said, hint=f"Add {INNER} as the last entry.", id="caching.E006"))
+        message = "MIDDLEWARE: pages would be cached that depend on their visitor."
+        found.append(Error(message, hint=f"Add {INNER} as the last entry.", id="caching.E006"))
     elif names[-1] != INNER:
-        said = f"MIDDLEWARE: what {', '.join(names[names.index(INNER) + 1 :])} reads counts as read by the page."
-        found.append(Warning(said, hint=f"Put {INNER} last.", id="caching.W002"))
+        message = f"MIDDLEWARE: what {', '.join(names[names.index(INNER) + 1 :])} reads counts as read by the page."
+        found.append(Warning(message, hint=f"Put {INNER} last.", id="caching.W002"))
     return found
 
 
@@ -218,13 +218,13 @@ def check_cache(**kwargs: object) -> list[CheckMessage]:
     except (ImportError, KeyError):
         return []
     if issubclass(backend, DummyCache):
-        said = f"The cache {alias!r} keeps nothing: page-cache stores no page."
+        message = f"The cache {alias!r} keeps nothing: page-cache stores no page."
     elif issubclass(backend, LocMemCache):
-        said = f"The cache {alias!r} is one of each process: a write leaves stale pages in the other workers."
+        message = f"The cache {alias!r} is one of each process: a write leaves stale pages in the other workers."
     else:
         return []
     hint = "Use a cache that all workers share: Redis, memcached, files or a table of the database."
-    return [Warning(said, hint=hint, id="caching.W003")]
+    return [Warning(message, hint=hint, id="caching.W003")]
 
 
 @register
@@ -236,9 +236,9 @@ def check_sessions(**kwargs: object) -> list[CheckMessage]:
     locations = settings.CACHES.get(settings.SESSION_CACHE_ALIAS, {}).get("LOCATION", ())
     if options.get("address") not in ([locations] if isinstance(locations, str) else locations):
         return []
-    said = f"Sessions are in the memcached of nginx-memcached at {options['address']}: a write empties it."
+    message = f"Sessions are in the memcached of nginx-memcached at {options['address']}: a write empties it."
     hint = "Use django.contrib.sessions.backends.cached_db, or another cache for SESSION_CACHE_ALIAS."
-    return [Warning(said, hint=hint, id="caching.W005")]
+    return [Warning(message, hint=hint, id="caching.W005")]
 
 
 def _layers() -> Mapping[str, Any]:

@@ -37,15 +37,15 @@ def connect() -> None:
         unwatch(_names.pop())
     watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
     for label, pages in rules().items():
-        if said := problem(label, pages):
-            logger.error("CACHING_STALE: %s: its pages are not invalidated", said)
+        if pages_of_model := problem(label, pages):
+            logger.error("CACHING_STALE: %s: its pages are not invalidated", pages_of_model)
             continue
         model = apps.get_model(label)
         # A proxy has the rows of another model.
         watched.setdefault(model._meta.concrete_model, {})[model] = pages
-    for concrete, said in watched.items():
-        remembers = bool(FIELD.search(str(said.values())))
-        _names.append(watch(concrete, functools.partial(_pages_of, said), remembers))
+    for concrete, pages_of_model in watched.items():
+        remembers = bool(FIELD.search(str(pages_of_model.values())))
+        _names.append(watch(concrete, functools.partial(_pages_of, pages_of_model), remembers))
 
 
 def rules() -> Mapping[str, Sequence[str]]:
@@ -67,8 +67,8 @@ def problem(label: str, pages: Sequence[str]) -> str:
         for name in FIELD.findall(page):
             if not has_value(model, name):
                 return f"{label} has no {name!r}"
-        if said := _problem_of_page(page):
-            return f"{label}: {said}: {page!r}"
+        if reason := _problem_of_page(page):
+            return f"{label}: {reason}: {page!r}"
     return ""
 
 

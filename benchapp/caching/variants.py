@@ -87,15 +87,15 @@ def rendering_of(
     """A function that renders this variant of a page, whatever else the visitor has said."""
     if variant.language:
         request.cache_language, request.cache_language_said = variant.language, _said_of_language(request)
-    said = request.META.get("QUERY_STRING", "")
-    if not said:
+    query = request.META.get("QUERY_STRING", "")
+    if not query:
         return render
 
     def render_variant() -> HttpResponse:
         with _as_named(request, variant.query):
             response = render()
         # A redirect goes on with the parameters of the visitor.
-        return render() if variant.query != said and response.has_header("Location") else response
+        return render() if variant.query != query and response.has_header("Location") else response
 
     return render_variant
 

@@ -198,15 +198,15 @@ class WatchedMeta(_Watched):
         return name.lower().replace("_", "-")
 
     def _name_of_header(self, name: str, value: Any) -> str:
-        said = name[5:].lower().replace("_", "-")
-        if value is None and (said in self.reads.absent or name in CONDITIONS):
+        header = name[5:].lower().replace("_", "-")
+        if value is None and (header in self.reads.absent or name in CONDITIONS):
             return ""
         if settings.SECURE_PROXY_SSL_HEADER and name == settings.SECURE_PROXY_SSL_HEADER[0]:
-            return "scheme" if value in (None, "http", "https") else said
-        if settings.USE_X_FORWARDED_HOST and said in ("host", "x-forwarded-host"):
+            return "scheme" if value in (None, "http", "https") else header
+        if settings.USE_X_FORWARDED_HOST and header in ("host", "x-forwarded-host"):
             used = "HTTP_X_FORWARDED_HOST" if "HTTP_X_FORWARDED_HOST" in self.data else "HTTP_HOST"
             return "host" if name == used else "x-forwarded-host"
-        return said
+        return header
 
 
 class WatchedHeaders(HttpHeaders):

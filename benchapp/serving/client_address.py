@@ -61,8 +61,8 @@ def any_host_for_health(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if request.path_info in settings.BENCHAPP_HEALTH_PATHS:
-            asked, _ = split_domain_port(request.META.get("HTTP_HOST", ""))
-            if not validate_host(asked, own):
+            domain, _ = split_domain_port(request.META.get("HTTP_HOST", ""))
+            if not validate_host(domain, own):
                 request.META["HTTP_HOST"] = name
                 vars(request)["get_host"] = lambda: name
         return get_response(request)

@@ -172,11 +172,11 @@ def _large_bodies(scene: FaultContext) -> None:
             measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
         finally:
             over.set()
-    said = Counter(upload.result() for upload in uploads[:FINISHING])
-    said.pop("200", None)
-    if said:
-        why = ", ".join(f"{count}x {word}" for word, count in said.items())
-        scene.wrong.append(f"{said.total()} of {FINISHING} uploads were lost: {why}")
+    statuses = Counter(upload.result() for upload in uploads[:FINISHING])
+    statuses.pop("200", None)
+    if statuses:
+        why = ", ".join(f"{count}x {word}" for word, count in statuses.items())
+        scene.wrong.append(f"{statuses.total()} of {FINISHING} uploads were lost: {why}")
 
 
 def _upload(target: Target, over: threading.Event, finishes: bool) -> str:

@@ -217,10 +217,10 @@ def open_session(
 def _first_mark(running: Running, token: str) -> tuple[str, ...]:
     """The mark of a new page for visitors. Raises BenchError without a mark."""
     path = visitors.PAGE.format(token)
-    said = visitors.parse_page_marker(http.get(running.url, path).decode())
-    if said is None:
+    mark = visitors.parse_page_marker(http.get(running.url, path).decode())
+    if mark is None:
         raise BenchError(f"GET {path}: not the page for visitors")
-    return said
+    return mark
 
 
 def _own_pages(running: Running) -> list[RequestedPage]:
@@ -230,9 +230,11 @@ def _own_pages(running: Running) -> list[RequestedPage]:
         return []
     checks = opened.health_paths(project)
     found = [page for page in project.facts.pages if page.status == 200 and page.path not in checks]
-    asked = [RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
-    said = [visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")) for page in asked]
-    return [page for page, words in zip(asked, said, strict=True) if words][:MAX_OWN]
+    requested = [RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
+    marks = [
+        visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")) for page in requested
+    ]
+    return [page for page, words in zip(requested, marks, strict=True) if words][:MAX_OWN]
 
 
 def _max_age(cache_control: str) -> float:

@@ -17,10 +17,10 @@ MAX_LATE_MS = 100.0
 
 def unexpected(outcome: FaultOutcome, expected: Expected) -> Iterator[str]:
     """A sentence for each unexpected effect."""
-    lost, asked = outcome.failed or 0, (outcome.requests_new or 0) + (outcome.requests_kept or 0)
+    lost, requests = outcome.failed or 0, (outcome.requests_new or 0) + (outcome.requests_kept or 0)
     if expected.lost is not None and lost > expected.lost:
         kinds = ", ".join(f"{count}x {kind}" for kind, count in sorted((outcome.failures or {}).items()))
-        yield f"{lost} of {asked} requests failed ({kinds}), {expected.lost} expected"
+        yield f"{lost} of {requests} requests failed ({kinds}), {expected.lost} expected"
     if expected.recovery_s is not None:
         if outcome.recovery_s is None:
             yield "no right responses returned during the load"

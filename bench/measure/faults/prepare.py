@@ -91,8 +91,8 @@ class PreparedFaults:
                 if item.layer == NO_LAYER:
                     where = item.stack
                 skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
-        made = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
-        lines = [f"{made}, in about {estimate(UP_S * ups + FAULT_S * count)}"]
+        count_words = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
+        lines = [f"{count_words}, in about {estimate(UP_S * ups + FAULT_S * count)}"]
         return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
 
 

@@ -74,8 +74,8 @@ def lock_holder_killed(scene: FaultContext) -> Generator[None]:
 def _seconds(scene: FaultContext, path: str) -> float:
     """Time of a page; defects are noted."""
     begun = time.monotonic()
-    if (said := status_of(scene.target, path, PATIENCE_S)) != "200":
-        scene.wrong.append(f"GET {path}: {said}")
+    if (status := status_of(scene.target, path, PATIENCE_S)) != "200":
+        scene.wrong.append(f"GET {path}: {status}")
     return time.monotonic() - begun
 
 
@@ -119,9 +119,9 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
     removed."""
     require_rows(scene)
     with edited_rows(scene, files.ROWS) as edited:
-        writer, made = edited[0].writer, [each.row for each in edited]
+        writer, rows = edited[0].writer, [each.row for each in edited]
         try:
-            paths, size = files.large_pages(scene.context, made)
+            paths, size = files.large_pages(scene.context, rows)
         except (BadResponse, OSError, ValueError) as error:
             raise BenchError(str(error)) from None
         yield
@@ -129,7 +129,7 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
         with scene.cause(), readers:
             for _ in range(KILLS):
                 with suppress(BadResponse, OSError):
-                    files.rewrite(scene.context, writer, made, REWRITTEN_S)
+                    files.rewrite(scene.context, writer, rows, REWRITTEN_S)
                 must_kill_workers(scene)
                 scene.wait(BACK_S, scene.running.is_healthy)
         scene.note(readers.wrong)

@@ -62,9 +62,9 @@ def line(outcome: FaultOutcome) -> str:
     """One outcome in words."""
     words = [outcome.word]
     if outcome.failed is not None:
-        asked = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
+        requests = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
         back = "never" if outcome.recovery_s is None else f"{outcome.recovery_s:.1f} s"
-        words.append(f"{outcome.failed} of {asked} requests failed")
+        words.append(f"{outcome.failed} of {requests} requests failed")
         words.append(f"gap {outcome.longest_gap_s or 0.0:.1f} s, recovery {back}; operator: {outcome.operator}")
     if seed := (outcome.figures or {}).get("seed"):
         words.append(f"seed {seed}")

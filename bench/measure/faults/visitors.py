@@ -130,7 +130,7 @@ def background_load(url: str, requested: Sequence[RequestedPage], rate: int, dir
 
     Visit.page is an index of the requested pages, taken twice. Raises errors of the load tool.
     """
-    tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
+    tool, enough, finished_visits = OpenLoopTool(), threading.Event(), list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     command = tool.command(sys.executable, job(url, requested, MAX_S, rate))
@@ -138,10 +138,10 @@ def background_load(url: str, requested: Sequence[RequestedPage], rate: int, dir
     with ThreadPoolExecutor(1, "visitors") as pool:
         load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
         try:
-            yield seen
+            yield finished_visits
         finally:
             enough.set()
-        seen += visits(load.result()[0])
+        finished_visits += visits(load.result()[0])
 
 
 @contextmanager

@@ -112,8 +112,8 @@ def _full(used: HostCosts, seconds: float) -> str:
     """Use of a link in its busier direction, if beyond the bound; otherwise empty."""
     if not (rate := used.link_bits_per_second):
         return ""
-    whole = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
-    for share, when in ((whole, ""), (used.link_peak_share or 0.0, " for about a second")):
+    link_share = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
+    for share, when in ((link_share, ""), (used.link_peak_share or 0.0, " for about a second")):
         if share > MAX_LINK:
             return f"{share * rate / 1e6:,.1f} of {rate / 1e6:,.0f} Mbit/s{when}"
     return ""

@@ -102,16 +102,16 @@ class Plays:
         if self._process and self._process.poll() is not None:
             self.end()
         self._process = self._process or self._started()
-        whole = False
+        is_complete = False
         try:
             lines = _output(self._process, self._queue, json.dumps(variables), output, limit_s, begun)
             results = _results(lines)
             if not results:
                 raise BenchError(f"ansible-playbook: {last_line(''.join(lines), 'it wrote nothing')}")
-            whole = not any(result.failure for result in results)
+            is_complete = not any(result.failure for result in results)
         finally:
             # Ansible leaves a host that failed out of later plays.
-            if not whole:
+            if not is_complete:
                 self.end()
         return results
 

@@ -97,8 +97,8 @@ class Tool(ABC):
         except (LookupError, ValueError, TypeError, ZeroDivisionError, AttributeError):
             # The last line that the tool wrote says most.
             lines = (stderr.strip() or stdout.strip() or "nothing").splitlines()
-            said = lines[-1].strip()[:200]
-            raise LoadError(f"{self.name} printed no figures; it said: {said}") from None
+            message = lines[-1].strip()[:200]
+            raise LoadError(f"{self.name} printed no figures; it said: {message}") from None
 
     @abstractmethod
     def figures(self, stdout: str) -> Figures:

@@ -117,13 +117,13 @@ def read_run(directory: Path | str) -> Run:
     if not (directory / RUN_FILE).is_file():
         raise ResultsError(f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `{PROGRAM} run` made")
     info, environment = read_info(directory), directory / DOCUMENTS[Environment]
-    made = tuple(read_lines(Trial, directory))
-    latency = tuple(trial for trial in made if trial.mode == "open") if info.plan.latency else ()
+    trials = tuple(read_lines(Trial, directory))
+    latency = tuple(trial for trial in trials if trial.mode == "open") if info.plan.latency else ()
     return Run(
         directory=directory,
         info=info,
         environment=convert(Environment, read_json(environment), environment),
-        trials=tuple(trial for trial in made if trial.mode == "closed") if info.plan.latency else made,
+        trials=tuple(trial for trial in trials if trial.mode == "closed") if info.plan.latency else trials,
         latency=latency,
         checks=tuple(read_lines(Outcome, directory)),
         addresses=read_addresses(directory),

@@ -48,14 +48,14 @@ def document(every: Sequence[Run], page: Path) -> Document:
     every_fault: list[FaultCase] = []
     for number, run in enumerate(every):
         every_fault += fault_rows.cases(run, number)
-    made: list[Ranking] = []
+    boards: list[Ranking] = []
     hosts: list[HostRow] = []
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
             project, more = facts.project_options(run), facts.more_rounds(run)
             for place in ranking.places(run):
-                made.append(recommendation.recommended(ranking.board(place, number, alike), project, more))
+                boards.append(recommendation.recommended(ranking.board(place, number, alike), project, more))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):
@@ -63,10 +63,10 @@ def document(every: Sequence[Run], page: Path) -> Document:
     runs = tuple(_facts(run, page, name) for run, name in zip(every, names, strict=True))
     return Document(
         format=FORMAT,
-        title=_title(made, every_fault),
-        answer=_first_lines(runs, made, every_fault),
+        title=_title(boards, every_fault),
+        answer=_first_lines(runs, boards, every_fault),
         runs=runs,
-        boards=tuple(made),
+        boards=tuple(boards),
         faults=tuple(every_fault),
         hosts=tuple(hosts),
     )

@@ -31,12 +31,12 @@ def of_run(run: Run) -> dict[str, str]:
     fallback = ""
     if tool.fallback:
         fallback = " (slower than wrk, which is not installed)"
-    asked = {
+    extra = {
         "Load": f"{_load(plan)}, {_rounds(plan)} of {plan.duration_s:g} s, by {tool.name} {tool.version or ''}".rstrip()
         + fallback,
         "Database": f"{plan.database}{rows}",
     }
-    return _facts(run, asked)
+    return _facts(run, extra)
 
 
 def of_faults(run: Run) -> dict[str, str]:
@@ -44,10 +44,10 @@ def of_faults(run: Run) -> dict[str, str]:
     plan = run.info.plan
     rates = [outcome.rate_per_second for outcome in run.latest_outcomes.values() if outcome.rate_per_second]
     ends = dict.fromkeys(f"{rate:,.0f}" for rate in (min(rates), max(rates))) if rates else ()
-    asked = ""
+    rates_text = ""
     if rates:
-        asked = f", visitors at {' to '.join(ends)} requests/s"
-    return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{asked}", "Database": plan.database})
+        rates_text = f", visitors at {' to '.join(ends)} requests/s"
+    return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{rates_text}", "Database": plan.database})
 
 
 def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:

@@ -56,26 +56,26 @@ def _key(item: FaultOutcome | FaultCase) -> Key:
 
 def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
-    made = [item for item in outcomes if item.status in ("ok", "failed") and item.failed is not None]
-    every = [item.figures or {} for item in made]
+    finished = [item for item in outcomes if item.status in ("ok", "failed") and item.failed is not None]
+    every = [item.figures or {} for item in finished]
     figures: dict[str, float | None] = {}
     for name in dict.fromkeys(chain.from_iterable(every)):
         figures[name] = median_or_none(each.get(name) for each in every)
     # The worst of the rounds, if any stopped the site.
     if stops := _fewest(every):
         figures[STOPS_AT] = stops
-    never = any(item.recovery_s is None for item in made)
+    never = any(item.recovery_s is None for item in finished)
     return FaultRow(
         fault=worst.fault,
         group=worst.group,
         outcome=worst.word,
         reason=worst.declared or worst.reason,
-        requests_lost=median_or_none(item.failed for item in made),
-        recovery_s=None if never else median_or_none(item.recovery_s for item in made),
-        longest_gap_s=median_or_none(item.longest_gap_s for item in made),
-        stale_s=median_or_none(item.stale_s for item in made),
-        mixed_s=median_or_none(item.mixed_s for item in made),
-        wrong=median_or_none(item.wrong for item in made),
+        requests_lost=median_or_none(item.failed for item in finished),
+        recovery_s=None if never else median_or_none(item.recovery_s for item in finished),
+        longest_gap_s=median_or_none(item.longest_gap_s for item in finished),
+        stale_s=median_or_none(item.stale_s for item in finished),
+        mixed_s=median_or_none(item.mixed_s for item in finished),
+        wrong=median_or_none(item.wrong for item in finished),
         figures=figures,
         operator=worst.operator,
     )

@@ -65,8 +65,8 @@ def at_level(measured: Measured, level: int, mode: str, rate: int | None) -> Cas
     points = []
     # One level is no curve.
     if len(levels) > 1:
-        for each, made in sorted(levels.items()):
-            points.append(Point(each, median_or_none(trial.throughput for trial in usable(made).values())))
+        for each, trials_there in sorted(levels.items()):
+            points.append(Point(each, median_or_none(trial.throughput for trial in usable(trials_there).values())))
     dropped = measured.dropped.get(level)
     response_times = None
     if not measured.wrong:

@@ -58,7 +58,7 @@ def picture(document: Document) -> str | None:
 
 @functools.cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -66,18 +66,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else words.printable(value),
     )
-    made.filters |= {
+    environment.filters |= {
         "number": words.number,
         "when": words.timestamp_text,
         "mib": _mib,
         "percent": _percent,
         "quote": quote,
     }
-    made.filters["unbroken"] = _unbroken
+    environment.filters["unbroken"] = _unbroken
     functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
-    made.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
-    made.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
-    return made
+    environment.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
+    environment.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
+    return environment
 
 
 def _mib(value: float | None) -> str:
@@ -247,9 +247,9 @@ def to_know(document: Document) -> list[str]:
         if len(names) == 1 and len(document.runs) > 1:
             text = f"{names[0]}: {text}"
         notes.append(text)
-    for outcome, said in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
+    for outcome, words_for in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
         why = fault_rows.reasons(document.faults, outcome)
-        notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
+        notes += [f"{words_for}: {_each_once(names)}: {reason}." for reason, names in why.items()]
     return notes
 
 

@@ -17,8 +17,8 @@ NAME = "report.html"
 
 def document(directories: Sequence[Path], to: Path) -> tuple[Document, str]:
     """The report of the folders for a page at `to`, and the same as JSON, without this machine's paths."""
-    made = build.document(build.read(directories), to)
-    text = msgspec.json.format(msgspec.json.encode(made), indent=2).decode()
+    built = build.document(build.read(directories), to)
+    text = msgspec.json.format(msgspec.json.encode(built), indent=2).decode()
     for directory in directories:
         text = redact.placed(text, redact.places(directory))
     return msgspec.json.decode(text, type=Document), text + "\n"

@@ -329,11 +329,11 @@ _TIME = re.compile(FIELDS["time"])
 def _of_values(values: Mapping[str, Any]) -> LoggedRequest | None:
     """The request of named values; None if they are no request."""
     status = _first(values, "status", _status)
-    asked = next((values[name] for name in _of(values, LINES) if _REQUEST.match(str(values[name]))), None)
+    request_line = next((values[name] for name in _of(values, LINES) if _REQUEST.match(str(values[name]))), None)
     if status is None:
         return None
-    if asked:
-        method, target = _divided(asked)
+    if request_line:
+        method, target = _divided(request_line)
     else:
         method, target = _first(values, "method", str), _first(values, "target", _target)
         query = (_first(values, "query", str) or "").strip("-").removeprefix("?")
@@ -387,16 +387,16 @@ def _target(value: object) -> str:
 def _of_text(line: str, patterns: Iterable[re.Pattern[str]]) -> LoggedRequest | None:
     for pattern in patterns:
         if found := pattern.search(line):
-            said = found.groupdict()
-            method, target = said.get("method") or "GET", said.get("target") or ""
-            if "request" in said:
-                method, target = _divided(said["request"])
-            if query := (said.get("query") or "").strip("-").removeprefix("?"):
+            fields = found.groupdict()
+            method, target = fields.get("method") or "GET", fields.get("target") or ""
+            if "request" in fields:
+                method, target = _divided(fields["request"])
+            if query := (fields.get("query") or "").strip("-").removeprefix("?"):
                 target += f"?{query}"
-            time = said.get("time") or said.get("epoch")
+            time = fields.get("time") or fields.get("epoch")
             time_s = seconds(time) if time else None
-            host = said.get("host") or said.get("site") or said.get("domain") or ""
-            return _logged(time_s, method, _unescaped(target), host, int(said["status"]))
+            host = fields.get("host") or fields.get("site") or fields.get("domain") or ""
+            return _logged(time_s, method, _unescaped(target), host, int(fields["status"]))
     return None
 
 

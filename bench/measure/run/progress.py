@@ -131,8 +131,8 @@ class RunProgress:
         rounds = f"{plan.rounds}"
         if plan.until:
             rounds = f"at most {plan.rounds}"
-        made = [item for item in self.outlook.done.values() if item.mode == plan.mode and item.round == trial.round]
-        begun = {item.case_id for item in made}
+        finished = [item for item in self.outlook.done.values() if item.mode == plan.mode and item.round == trial.round]
+        begun = {item.case_id for item in finished}
         due = {item.case.case_id for item in self.outlook.left if item.round == trial.round}
         return f"round {trial.round} of {rounds}, case {len(begun)} of {len(begun | due)}: {case_words(trial)}"
 

@@ -159,15 +159,15 @@ def access_log(path: Path, fields: str = "") -> Recording:
                 unread[:] = unread or [line]
 
     with packed.opened(path) as file:
-        kept = _by_place(requests())
-    if unread and not kept.counts:
+        by_place = _by_place(requests())
+    if unread and not by_place.counts:
         # Letters beyond ASCII and what ends a line would not be one line.
         line = unread[0][:MAX_SHOWN].encode("ascii", "backslashreplace").decode()
         say = f"say what a line has, such as fields = '{EXAMPLE}', or name a HAR file as har"
         if fields:
             say = "correct fields"
         raise BenchError(f"{path}: its format is not known: {line}  {say}, in [tool.benchapp.workloads]")
-    return _recording(path, kept, left_out, kept.busiest())
+    return _recording(path, by_place, left_out, by_place.busiest())
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
@@ -219,17 +219,17 @@ class _RequestsByPlace:
 
 def _by_place(requests: Iterable[LoggedRequest]) -> _RequestsByPlace:
     """The needed part of the requests, by program and host."""
-    kept = _RequestsByPlace()
+    by_place = _RequestsByPlace()
     for request in requests:
         place = (request.program, request.host)
-        kept.counts[place] += 1
+        by_place.counts[place] += 1
         if problem := _problem(request):
-            kept.problems[place][problem] += 1
+            by_place.problems[place][problem] += 1
             continue
-        kept.repeatable[place].append(request)
-        if len(kept.repeatable[place]) > MAX_REQUESTS + LATE_REQUESTS:
+        by_place.repeatable[place].append(request)
+        if len(by_place.repeatable[place]) > MAX_REQUESTS + LATE_REQUESTS:
             break
-    return kept
+    return by_place
 
 
 def _recording(path: Path, requests: _RequestsByPlace, left_out: Counter[str], place: tuple[str, str]) -> Recording:

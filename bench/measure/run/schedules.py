@@ -257,11 +257,11 @@ def climb(
     """
     near = statistics.median_high(before) if before else near
     first = rate_near(near) if near else FIRST_RATE
-    made = Staircase(limit)
-    rate = made.next_rate(first, near=bool(near))
+    staircase = Staircase(limit)
+    rate = staircase.next_rate(first, near=bool(near))
     while rate is not None:
         trial = yield replace(item, level=rate)
         outlook.note(trial)
-        made.add(trial)
-        rate = made.next_rate(first, near=bool(near))
-    return made
+        staircase.add(trial)
+        rate = staircase.next_rate(first, near=bool(near))
+    return staircase

@@ -177,10 +177,10 @@ def measure(
         loading.warm_up(job, load)
         identity = replace(identity, started_at=now())
         bodies = BodyChecker(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
-        seen = loading.timed(job, load, bodies)
-        if problem := seen.figures.failure():
-            raise TrialError(f"{load.tool.name}: {problem}", loading.log(), seen.figures)
-        after = _visit("after the load", loading, paths, seen.figures)
+        observed = loading.timed(job, load, bodies)
+        if problem := observed.figures.failure():
+            raise TrialError(f"{load.tool.name}: {problem}", loading.log(), observed.figures)
+        after = _visit("after the load", loading, paths, observed.figures)
     except TrialError as error:
         return Trial(
             **vars(identity),
@@ -191,15 +191,15 @@ def measure(
             evidence=Evidence(log=folder.relative(error.log)),
         )
     wrong = (body_difference(path, before[path], after[path]) for path in before)
-    seen = replace(
-        seen,
+    observed = replace(
+        observed,
         connections=job.connections if job.rate is None else None,
         rate=job.rate,
         body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
         bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
     )
-    return _judged(identity, seen, loading, loading.judge(seen, load.bounds))
+    return _judged(identity, observed, loading, loading.judge(observed, load.bounds))
 
 
 def _judged(identity: TrialIdentity, observed: Observed, loading: TrialLoad, results: dict[str, str]) -> Trial:

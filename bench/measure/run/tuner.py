@@ -131,9 +131,9 @@ class Tuner:
                 outlook.tried_cases.append(case.record)
             item = Measurement(case.record, 0, number, Deployment(case.served, number))
             ends = [climbed.low for climbed in before.values() if climbed.low is not None]
-            made = yield from schedules.climb(item, self.limit, outlook, ends, near)
-            self.ends.append(self._words(Candidate(settings, {**before, number: made})))
-            return made
+            staircase = yield from schedules.climb(item, self.limit, outlook, ends, near)
+            self.ends.append(self._words(Candidate(settings, {**before, number: staircase})))
+            return staircase
 
         yield from self.search.schedule(self._rounds, climb)
 

@@ -243,22 +243,22 @@ class SettingsSearch:
 
         If the first holds nothing, as without enough memory, fewer may.
         """
-        made, more = [start], 1 + self.margin
+        tried, more = [start], 1 + self.margin
         if start not in self.candidates:
             yield from self._try(start, 1, climb)
         top = low = start
-        while getattr(top, knob) < MAX_SETTING and self._rate(top) > more * self._highest(made[:-1]):
+        while getattr(top, knob) < MAX_SETTING and self._rate(top) > more * self._highest(tried[:-1]):
             larger = top.with_(knob, 2 * getattr(top, knob))
             if not self._fits(larger):
                 break
             top = larger
-            made.append(top)
+            tried.append(top)
             yield from self._try(top, 1, climb)
-        while knob in self.own.fewer and getattr(low, knob) > 1 and self._rate(low) * more >= self._highest(made):
+        while knob in self.own.fewer and getattr(low, knob) > 1 and self._rate(low) * more >= self._highest(tried):
             low = low.with_(knob, getattr(low, knob) // 2)
-            made.append(low)
+            tried.append(low)
             yield from self._try(low, 1, climb)
-        return self.best([self.candidates[settings] for settings in made]).settings
+        return self.best([self.candidates[settings] for settings in tried]).settings
 
     def _try(self, settings: Settings, number: int, climb: StaircaseMaker) -> Schedule[None]:
         """Make a staircase with these settings in a round; a first round begins near the highest rate so far."""
@@ -266,8 +266,8 @@ class SettingsSearch:
         if number == 1:
             near = round(self._highest(self.candidates))
         before = self.candidates[settings].rounds if settings in self.candidates else {}
-        made = yield from climb(settings, number, before, near)
-        self.candidates[settings] = Candidate(settings, {**before, number: made})
+        staircase = yield from climb(settings, number, before, near)
+        self.candidates[settings] = Candidate(settings, {**before, number: staircase})
 
     def _rate(self, settings: Settings) -> float:
         return self.candidates[settings].rate

@@ -81,8 +81,8 @@ def workload(project: UnderTest, name: str) -> Workload:
 
 
 def _read_all(project: UnderTest) -> dict[str, Workload]:
-    said = project.description
-    sources = said.workloads or {PUBLIC: Requests(urls=said.first_pages, title="the public pages")}
+    description = project.description
+    sources = description.workloads or {PUBLIC: Requests(urls=description.first_pages, title="the public pages")}
     found = [_read(project, name, source) for name, source in sources.items()]
     closing = [
         replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection", keep_alive=False)

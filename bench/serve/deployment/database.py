@@ -341,8 +341,8 @@ def _digest(project: UnderTest) -> str:
         for place in (root, settings.parent):
             for depth in ("", "*/", "*/*/"):
                 files += place.glob(f"{depth}migrations/*.py")
-    said = [project.description.setup, found.settings, sorted(found.env.items())]
-    digest = hashlib.sha256(repr(said).encode())
+    state = [project.description.setup, found.settings, sorted(found.env.items())]
+    digest = hashlib.sha256(repr(state).encode())
     for path in sorted({path.resolve() for path in files if path.is_file()}):
         digest.update(path.read_bytes())
     return digest.hexdigest()

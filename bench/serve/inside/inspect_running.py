@@ -56,13 +56,13 @@ def deployment_checks():
     from django.core import checks
 
     try:
-        said = checks.run_checks(include_deployment_checks=True)
+        messages = checks.run_checks(include_deployment_checks=True)
     except Exception as error:
         # A check of the project's own, such as one that queries a database that is down.
-        said = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
+        messages = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
     return [
         {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": UNNAMED.sub("", str(it.obj or ""))}
-        for it in said
+        for it in messages
         if not it.is_silenced()
     ]
 
@@ -140,10 +140,10 @@ def lint():
         path = Path(module.__file__)
         if Path.cwd() not in path.parents or "site-packages" in path.parts:
             continue
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit, Exception):
-            call_command(linter, app, name, no_cache=True, stdout=said)
-        lines = said.getvalue().splitlines()
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit, Exception):
+            call_command(linter, app, name, no_cache=True, stdout=output)
+        lines = output.getvalue().splitlines()
         for number, line in enumerate(lines):
             if LINTED.search(line):
                 why = [it.strip(" \t-") for it in lines[number + 1 :] if it.startswith(("\t", "  "))]

@@ -54,13 +54,13 @@ def main():
     gc.freeze()
     written = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
     for line in commands:
-        asked = json.loads(line)
+        request = json.loads(line)
         with written() as output, written() as error:
             process = os.fork()
             if process == 0:
-                _become(asked, output, error)
+                _become(request, output, error)
                 return
-            status = _status(process, asked["timeout_s"])
+            status = _status(process, request["timeout_s"])
             output.seek(0)
             error.seek(0)
             end = {"status": status, "output": output.read(), "error": error.read()}

@@ -145,10 +145,10 @@ class Sent:
             given.insert(0, "no Host")
         elif self.host:
             given.insert(0, f"Host: {self.host[:40]}")
-        said = ", ".join(given).encode("ascii", "backslashreplace").decode()
-        if not said:
+        text = ", ".join(given).encode("ascii", "backslashreplace").decode()
+        if not text:
             return f"{self.method} {path}"
-        return f"{self.method} {path} with {said}"
+        return f"{self.method} {path} with {text}"
 
     @property
     def command(self) -> str:

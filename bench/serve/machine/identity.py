@@ -164,8 +164,8 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     """
     python = Path(sys.base_prefix)
     listed = {paths.PACKAGE: paths.KIT, paths.STATE: paths.STATE, **{path: path for path in reads}}
-    said = _output(*prefix, str(paths.PYTHON), "-S", "-c", PROBE, *map(str, (*listed, folder)))
-    response, *closed = said.splitlines() or [""]
+    output = _output(*prefix, str(paths.PYTHON), "-S", "-c", PROBE, *map(str, (*listed, folder)))
+    response, *closed = output.splitlines() or [""]
     if response != repr((sys.version, sys.base_prefix)):
         return python
     if not closed:

@@ -73,19 +73,21 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     commands_env  environment of the project's commands during the build
     compiled      folders with Python to compile
     """
-    said = project.description
+    description = project.description
     if not project.overlaid:
         found = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
-        return {**found, "base": _base(PYTHON, host["release"]), "image": said.image}
+        return {**found, "base": _base(PYTHON, host["release"]), "image": description.image}
     files = [Path(file) for file in project.facts.database_files.values()]
     inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
     env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
     return {
         "env": env,
-        "image": said.image,
+        "image": description.image,
         "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
         "database_url": next(iter(opened.renamed({DATABASE_URL: ""}))),
-        "left_out": list(dict.fromkeys([".git", *environments.FOLDERS, *filter(None, [said.env_file]), *inside])),
+        "left_out": list(
+            dict.fromkeys([".git", *environments.FOLDERS, *filter(None, [description.env_file]), *inside])
+        ),
         "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.from_manage) if name in env}
         | host["python_env"],
         "compiled": f". {host['conf']}/python",

@@ -176,8 +176,8 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
     try:
         ipaddress.IPv4Address(address)
     except ValueError:
-        said = f"{path}: {name}: its address, {address!r}, is no IPv4 address"
-        raise BenchError(f"{said}; add address=IP, its address for the other hosts") from None
+        problem = f"{path}: {name}: its address, {address!r}, is no IPv4 address"
+        raise BenchError(f"{problem}; add address=IP, its address for the other hosts") from None
     return Host(
         name,
         address,

@@ -236,8 +236,8 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
     """The names for the templates of a host's files."""
     case, places = placed.case, placed.places
     front, data = case.servers[-1], Path(places.data)
-    said = case.project.description
-    pages = list(dict.fromkeys([said.start, *said.public]))
+    description = case.project.description
+    pages = list(dict.fromkeys([description.start, *description.public]))
     ready = f"{CURL} {curl_options(placed, opened.health_paths(case.project)[-1])}"
     return {
         **case.settings,

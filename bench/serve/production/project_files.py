@@ -118,8 +118,8 @@ def names(placed: Placed) -> dict[str, Any]:
 
 def _fail_level(case: Case) -> str:
     values = case.values
-    asked = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
-    if asked and not case.project.overlaid:
+    is_required = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
+    if is_required and not case.project.overlaid:
         return "--fail-level WARNING"
     return ""
 
@@ -136,13 +136,13 @@ def has_uploads(project: UnderTest) -> bool:
 
 
 def _commands(project: UnderTest, places: HostPaths) -> dict[str, Any]:
-    said = project.description
-    build = [shlex.join(shlex.split(command)) for command in said.build]
+    description = project.description
+    build = [shlex.join(shlex.split(command)) for command in description.build]
     jobs = list(_jobs(project, places))
     covered, others = _backed_up(project)
     return {
-        "backup": said.backup or "",
-        "restore": said.restore or "",
+        "backup": description.backup or "",
+        "restore": description.restore or "",
         "backed_up": covered,
         "not_backed_up": others,
         "jobs": jobs,
@@ -238,8 +238,8 @@ def repository(folder: Path) -> Path:
     file = str(folder.relative_to(root) / "manage.py")
     try:
         # A repository may surround the folder without tracking it.
-        asked = ["git", "-C", str(root), "ls-files", "--error-unmatch", "--", file]
-        subprocess.run(asked, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
+        command = ["git", "-C", str(root), "ls-files", "--error-unmatch", "--", file]
+        subprocess.run(command, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return folder
     return root

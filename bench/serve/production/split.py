@@ -134,15 +134,15 @@ class Split:
         if not self.split:
             return placed
         wiring = placed.wiring
-        asked = self.inner[-1].name
-        numbers = range(len(wiring.listens[asked]))
+        inner_name = self.inner[-1].name
+        numbers = range(len(wiring.listens[inner_name]))
         every, behind = {}, []
         for web in self.web:
             every[web] = [Address(web.address, FIRST_PORT + number) for number in numbers]
             if web != without:
                 behind += every[web]
-        listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
-        return replace(placed, wiring=Wiring(listens, {asked: behind}))
+        listens = {**wiring.listens, inner_name: every.get(host, every[self.web[0]])}
+        return replace(placed, wiring=Wiring(listens, {inner_name: behind}))
 
     def reached(self, share: HostRole, placed: Placed) -> dict[int, list[Host]]:
         """The ports of a host open to other hosts, with the allowed hosts, for the firewall."""
@@ -166,26 +166,28 @@ class Split:
         needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
         missing = [group for group, wanted in needed.items() if wanted and not self.inventory.of(group)]
         if len(self.web) > 1 and missing:
-            said = f"{self.inventory.path}: {len(self.web)} web hosts, and none in group {missing[0]}"
-            return f"{said}; name one that serves them all"
+            problem = f"{self.inventory.path}: {len(self.web)} web hosts, and none in group {missing[0]}"
+            return f"{problem}; name one that serves them all"
         if len(self.web) > 1 and self.front in self.web:
-            said = f"{self.inventory.path}: {self.front.name} is in group {FRONT} and one of {len(self.web)} web hosts"
-            return f"{said}: a deploy to it would stop the front; take it out of group {WEB}"
+            problem = (
+                f"{self.inventory.path}: {self.front.name} is in group {FRONT} and one of {len(self.web)} web hosts"
+            )
+            return f"{problem}: a deploy to it would stop the front; take it out of group {WEB}"
         if not self.split:
             return ""
         return self._one_host_reason()
 
     def _one_host_reason(self) -> str:
         """The reason why layers or stack have to be on one host, with the names of others, or an empty string."""
-        known, said = catalog.read(), "not over several hosts:"
+        known, refusal = catalog.read(), "not over several hosts:"
         for layer in self.case.layers:
             if layer.one_host:
                 can = ", ".join(name for name, other in known.layers.items() if not other.one_host)
-                return f"layer {layer.name}: {said} {layer.one_host}; layers that can: {can}"
+                return f"layer {layer.name}: {refusal} {layer.one_host}; layers that can: {can}"
         stack = self.case.stack
         if reason := why_single_host(stack):
             can = ", ".join(name for name, other in known.stacks.items() if not why_single_host(other))
-            return f"{stack.name}: {said} {reason}; stacks that can: {can}"
+            return f"{stack.name}: {refusal} {reason}; stacks that can: {can}"
         return ""
 
 

@@ -322,12 +322,12 @@ def _settings_of(database: str) -> dict[str, Any]:
     kind = {"sqlite": "sqlite3", "postgres": "postgresql", "postgis": "postgresql"}.get(url.scheme, url.scheme)
     words = {"USER": url.username, "PASSWORD": url.password, "HOST": url.hostname, "PORT": url.port}
     # Empty ones, too: the project's values are for another server.
-    said = {name: unquote(str(word or "")) for name, word in words.items()}
+    parts = {name: unquote(str(word or "")) for name, word in words.items()}
     return {
         "ENGINE": f"django.db.backends.{kind}",
         "NAME": unquote(url.path[1:]),
         "OPTIONS": dict(parse_qsl(url.query)),
-        **said,
+        **parts,
     }
 
 

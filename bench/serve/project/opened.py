@@ -294,8 +294,8 @@ class UnderTest:
 
     def copy_of(self, alias: str) -> Path:
         """The path of the copy of an SQLite database, or of the one with rows made by `setup`."""
-        made = self.description.generated and alias == "default"
-        return self.var / "data" / f"{'benchapp' if made else alias}.sqlite3"
+        is_created = self.description.generated and alias == "default"
+        return self.var / "data" / f"{'benchapp' if is_created else alias}.sqlite3"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -324,10 +324,10 @@ def _names(project: UnderTest) -> dict[str, Any]:
     health_paths             the paths of health checks
     health_re                a regular expression (PCRE) of the paths, without the first slash
     """
-    said, checks = project.description, health_paths(project)
-    applications = {"wsgi": said.wsgi or "", "asgi": said.asgi or ""}
+    description, checks = project.description, health_paths(project)
+    applications = {"wsgi": description.wsgi or "", "asgi": description.asgi or ""}
     static_url, media_url, cookies = "/static/", "", (SESSION_COOKIE, CSRF_COOKIE)
-    if project.overlaid or not said.wsgi:
+    if project.overlaid or not description.wsgi:
         applications, static_url = project.facts.application, project.facts.static_url or static_url
     if project.overlaid:
         if "asgi" in applications:
@@ -342,7 +342,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
         "static_url": static_url,
         "static_path": static_url[:-1],
         "media_url": media_url,
-        "protected_url": said.protected,
+        "protected_url": description.protected,
         "session_cookie": cookies[0],
         "session_cookie_re": re.sub(r"[^\w-]", lambda found: f"\\x{ord(found[0]):02x}", cookies[0]),
         "csrf_cookie": cookies[1],
@@ -416,14 +416,14 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 def page_environment(project: UnderTest) -> dict[str, str]:
     """Variables about the project's pages for the settings overlay."""
     description = project.description
-    said = {
+    variables = {
         "BENCHAPP_PUBLIC": description.public,
         "BENCHAPP_STALE": description.stale,
         "BENCHAPP_HARMLESS": description.harmless,
     }
     checks = health_paths(project)
-    said["BENCHAPP_OWN_CHECKS"] = checks if checks == OWN_CHECKS else ()
-    found = {"BENCHAPP_HEALTH_PATHS": checks} | {name: value for name, value in said.items() if value}
+    variables["BENCHAPP_OWN_CHECKS"] = checks if checks == OWN_CHECKS else ()
+    found = {"BENCHAPP_HEALTH_PATHS": checks} | {name: value for name, value in variables.items() if value}
     # Compact JSON, without spaces: it stands in files of production, too.
     texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
     return {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project))), **texts}
@@ -435,19 +435,19 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     These are static files, health checks, the login form and all pages except the ones that may be cached; `probed`
     adds those of the probes. A web server's cache would let visitors of uncacheable pages wait for each other.
     """
-    said = project.description
+    description = project.description
     files = filter(None, (project.names["static_url"], project.names["media_url"]))
     paths = [*files, *project.names["health_paths"]]
-    if said.login:
-        paths.append(said.login.url)
+    if description.login:
+        paths.append(description.login.url)
     # The home page has no other beginning.
     ends = (
         re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
     )
     found = "|".join(ends)
-    if not said.public or not project.overlaid:
+    if not description.public or not project.overlaid:
         return found
-    public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in said.public]
+    public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in description.public]
     if probed:
         public.append(PROBES)
     return f"{found}|(?!{'|'.join(public)})"

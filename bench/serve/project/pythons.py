@@ -91,8 +91,8 @@ def environment(version: str, python: Path | None = None) -> VenvOverlay:
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
     venv = venv_overlay.kit_venv(venv_overlay.query_interpreter(python, ADVICE), python, ADVICE)
-    made = venv_overlay.query_interpreter(venv / "bin" / "python", ADVICE)
-    return VenvOverlay(venv, venv, made.sites, Path(made.base_prefix))
+    facts = venv_overlay.query_interpreter(venv / "bin" / "python", ADVICE)
+    return VenvOverlay(venv, venv, facts.sites, Path(facts.base_prefix))
 
 
 def described(version: str) -> str:

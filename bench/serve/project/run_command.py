@@ -170,10 +170,10 @@ class _Warm:
     ) -> subprocess.CompletedProcess[str] | None:
         """The command's outcome; None if the process has ended. One thread waits for the command of another."""
         argv = [str(manage_py), *words]
-        asked = {"argv": argv, "cwd": str(manage_py.parent), "env": dict(env), "timeout_s": timeout_s}
+        request = {"argv": argv, "cwd": str(manage_py.parent), "env": dict(env), "timeout_s": timeout_s}
         try:
             with self._lock:
-                line = self._exchange(json.dumps(asked))
+                line = self._exchange(json.dumps(request))
         except OSError:
             return None
         if not line:

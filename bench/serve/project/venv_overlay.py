@@ -267,7 +267,7 @@ def _run_shown(argv: list[str], problem: str, advice: str) -> None:
 
     Raises BenchError, which begins with `problem`, if the program fails or does not end.
     """
-    said = ""
+    last_line = ""
     with (
         subprocess.Popen(
             argv,
@@ -282,11 +282,11 @@ def _run_shown(argv: list[str], problem: str, advice: str) -> None:
         timer = threading.Timer(INSTALL_TIMEOUT_S, process.kill)
         timer.start()
         for line in process.stdout or ():
-            said = line.strip() or said
-            printer.show(said)
+            last_line = line.strip() or last_line
+            printer.show(last_line)
         timer.cancel()
     if process.returncode != 0:
-        raise BenchError(f"{problem}: {said or f'it does not end within {INSTALL_TIMEOUT_S:g} s'}; {advice}")
+        raise BenchError(f"{problem}: {last_line or f'it does not end within {INSTALL_TIMEOUT_S:g} s'}; {advice}")
 
 
 def _environment() -> dict[str, str]:
@@ -305,6 +305,6 @@ def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float =
         why = error.strerror if isinstance(error, OSError) else f"it does not end within {timeout_s:g} s"
         raise BenchError(f"{problem}: {why}; {advice}") from None
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
-        raise BenchError(f"{problem}: {said[-1]}; {advice}")
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
+        raise BenchError(f"{problem}: {lines[-1]}; {advice}")
     return done.stdout

@@ -95,8 +95,8 @@ def own_name(context: Context) -> Iterator[Finding]:
     for path in context.site.proof_paths:
         response = visitor.get(path)
         yield from context.judge(response, has(proof), when="logged in, if the description names accounts")
-        said = response.names("Cache-Control")
-        if "no-store" not in said and not {"private", "no-cache"} <= said:
+        directives = response.names("Cache-Control")
+        if "no-store" not in directives and not {"private", "no-cache"} <= directives:
             yield response.wrong("Cache-Control: private, no-cache", header_words(response, "Cache-Control"))
 
 

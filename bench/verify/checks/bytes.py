@@ -87,8 +87,8 @@ def ranges(context: Context) -> Iterator[Finding]:
         page = context.get(path, context.bypass)
         # The first request is for a part; the second time the page may be cached.
         for _ in range(2):
-            for asked, part in PARTS.items():
-                yield from context.judge(context.get(path, {"Range": f"bytes={asked}"}), _part(page, part))
+            for byte_range, part in PARTS.items():
+                yield from context.judge(context.get(path, {"Range": f"bytes={byte_range}"}), _part(page, part))
             for response in hits.repeat(context, path):
                 yield from context.judge(response, _same(page), when="after ranges")
 
@@ -106,22 +106,22 @@ def _lasting(site: Site) -> list[str]:
 def _part(page: PageResponse, part: slice) -> Expectation:
     """Expect the requested bytes, the whole page, or a refusal if the range is beyond the end."""
     content, whole_page = page.content, _same(page)
-    asked = content[part]
+    expected = content[part]
     first, end, _ = part.indices(len(content))
-    said = f"bytes {first}-{end - 1}/{len(content)}"
+    content_range = f"bytes {first}-{end - 1}/{len(content)}"
 
     def wrong(response: PageResponse) -> str | None:
         if response.status == 206:
-            same = _without_ids(response.content) == _without_ids(asked)
-            right = same and response.header("Content-Range") == said
+            same = _without_ids(response.content) == _without_ids(expected)
+            right = same and response.header("Content-Range") == content_range
             if right:
                 return None
             return f"Content-Range {response.header('Content-Range')}, {len(response.content)} bytes"
         if response.status == 416:
-            return "status 416" if asked else None
+            return "status 416" if expected else None
         return whole_page.wrong(response)
 
-    return Expectation(f"{said}, or the whole page", wrong)
+    return Expectation(f"{content_range}, or the whole page", wrong)
 
 
 @check("conditions", hits.require_probes)

@@ -69,8 +69,8 @@ def _is_complete(content: bytes) -> bool:
     begin, lines, end = (
         content.partition(b'<p id="%s">' % name)[2].partition(b"<")[0].strip() for name in (b"begin", b"lines", b"end")
     )
-    whole = begin and begin == end and lines.count(begin) * (len(begin) + 1) == len(lines) + 1
-    return bool(whole) and content.rstrip().endswith(b"</html>")
+    is_whole = begin and begin == end and lines.count(begin) * (len(begin) + 1) == len(lines) + 1
+    return bool(is_whole) and content.rstrip().endswith(b"</html>")
 
 
 def large_pages(context: Context, written: list[Row]) -> tuple[list[str], int]:

@@ -121,7 +121,7 @@ def deploys(context: Context) -> Iterator[Finding]:
 @check("read-your-write", require_invalidation, thorough=True)
 def read_your_write(context: Context) -> Iterator[Finding]:
     """A visitor sees a write in the next request, and nobody who has seen it gets the old page again."""
-    asked = 0
+    requests = 0
     with rows.new_rows(context) as (writer, (row,)):
         for _ in range(OWN_WRITES):
             rights = rows.expected_pages(context, row, None)
@@ -129,10 +129,10 @@ def read_your_write(context: Context) -> Iterator[Finding]:
             row, old = writer.write(row, "edit"), row
             for number in range(READS):
                 for right in rows.expected_pages(context, row, old):
-                    asked += 1
+                    requests += 1
                     if not right.met(response := context.get(right.path)):
                         yield right.wrong(response, f"read {number + 1} after an edit")
-    yield Figure("reads_after_writes", asked)
+    yield Figure("reads_after_writes", requests)
 
 
 def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:

@@ -222,11 +222,11 @@ def server_error(context: Context) -> Iterator[Finding]:
 def head(context: Context) -> Iterator[Finding]:
     """HEAD gets the headers of GET and no body, and the next request on the connection gets its response."""
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
-        whole = context.get(path)
+        full = context.get(path)
         with Connection(context.target) as connection:
             response = connection.exchange("HEAD", path)
             if response.status == 405:
-                yield response.wrong(f"status {whole.status}", excuse="refused")
+                yield response.wrong(f"status {full.status}", excuse="refused")
                 continue
             # Presence of the header may differ between renderings.
             omitted = set(context.site.expected(path).varying)
@@ -234,12 +234,12 @@ def head(context: Context) -> Iterator[Finding]:
                 # Django's ConditionalGetMiddleware computes an ETag for GET only (RFC 9110, section 9.3.2, allows
                 # this), and only a store of bodies adds the cookie in its key to Vary.
                 own = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])} - omitted
-                others = {name.lower() for name, _ in whole.headers} | OF_BODY
-                yield from context.judge(response, *_as_get(whole, omitted | others - own), excuse="differs")
+                others = {name.lower() for name, _ in full.headers} | OF_BODY
+                yield from context.judge(response, *_as_get(full, omitted | others - own), excuse="differs")
                 omitted |= own
             if context.site.expected(path).varies:
                 omitted.add("content-length")
-            yield from context.judge(response, status(whole.status), *_as_get(whole, omitted))
+            yield from context.judge(response, status(full.status), *_as_get(full, omitted))
             if not response.keeps_open:
                 if extra := connection.rest():
                     yield response.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")

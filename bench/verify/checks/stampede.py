@@ -59,10 +59,12 @@ def _stampede(context: Context, slow_ms: int, clients: int, declared: bool = Fal
         yield wrong[0].wrong(f"status 200 for {clients} clients at once", f"status {wrong[0].status} for {len(wrong)}")
         return
     for caches, name, figure in ((PAGES, "render-id", "renderings"), (PARTS, "part-id", "parts")):
-        made = len({paragraph(response, name) for response in responses})
+        renderings = len({paragraph(response, name) for response in responses})
         by = [layer for layer in context.layers if layer.caches == caches]
         if by or caches == PAGES:
-            yield Figure(f"{figure}_of_{clients}", made)
-        if (coalescing := [layer for layer in by if layer.coalesces or declared]) and made != 1:
+            yield Figure(f"{figure}_of_{clients}", renderings)
+        if (coalescing := [layer for layer in by if layer.coalesces or declared]) and renderings != 1:
             how = f"{coalescing[0].name} ({coalescing[0].coalesces or 'declared'})"
-            yield responses[0].wrong(f"1 rendering for {clients} clients at once, as {how} says", f"{made} {figure}")
+            yield responses[0].wrong(
+                f"1 rendering for {clients} clients at once, as {how} says", f"{renderings} {figure}"
+            )

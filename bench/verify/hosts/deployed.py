@@ -77,22 +77,22 @@ class HostSite(Site):
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         assert self.host
         script = MANAGE.format(code=shlex.quote(WITH_PROBES.format(words=words)))
-        said = ssh.run(self.host, script, TIMEOUT_S, f"manage.py {words[0]}")
+        output = ssh.run(self.host, script, TIMEOUT_S, f"manage.py {words[0]}")
         if not reads:
             return None
         try:
             # Some versions of Django's shell first print their imports.
-            return json.loads(said[said.index("{") :])
+            return json.loads(output[output.index("{") :])
         except ValueError:
-            why = f"printed {said[:80]!r}, not a JSON object"
+            why = f"printed {output[:80]!r}, not a JSON object"
             raise BenchError(f"{self.host.name}: manage.py {words[0]}: {why}") from None
 
 
 def discover_site(host: Host, project: UnderTest) -> HostSite:
     """The site with its URLs from the host's command; raises BenchError on failure."""
-    static_url, said = project.names["static_url"], project.description
-    site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=said, host=host)
-    return replace(site, urls=described_urls(said) | site._command(["siteurls"], None))
+    static_url, description = project.names["static_url"], project.description
+    site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=description, host=host)
+    return replace(site, urls=described_urls(description) | site._command(["siteurls"], None))
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ def _require_same_values(there: Deployed, placed: Placed) -> None:
     """Raise BenchError unless the hosts were rendered with these values, as far as visible to visitors."""
     case, places = placed.case, placed.places
     settings, log = case.settings, str(case.values.names["access_log"])
-    asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
-    if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
+    expected = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
+    if expected != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
         has = f"{there.url} at port {there.port} with cache_seconds={there.cache_seconds}"
         raise BenchError(f"the hosts have {has}; give the --set of their `render`")
 

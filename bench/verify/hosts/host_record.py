@@ -26,11 +26,11 @@ FORWARDED = {"X-Forwarded-Proto": "https"}
 
 def read(inventory: Inventory) -> Deployed:
     """The deployment on the front and the web hosts; raises BenchError if incomplete or inconsistent."""
-    asked = [host for host in inventory.hosts if WEB in host.groups or host == front_of(inventory)]
-    with ThreadPoolExecutor(len(asked)) as pool:
-        found = list(pool.map(_of_host, asked))
-    first, deployed = asked[0], found[0]
-    for host, other in zip(asked, found, strict=True):
+    hosts = [host for host in inventory.hosts if WEB in host.groups or host == front_of(inventory)]
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        found = list(pool.map(_of_host, hosts))
+    first, deployed = hosts[0], found[0]
+    for host, other in zip(hosts, found, strict=True):
         if other != deployed:
             both = f"{host.name} has {other.words}, {first.name} has {deployed.words}"
             raise BenchError(f"{both}; {PLAYBOOK} again, so that all hosts have the same")

@@ -163,8 +163,8 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
 
 def _files(host: Host, root: str) -> dict[str, str]:
     """The SHA-256 of each static file on a host, by name; empty without the directory."""
-    said = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
-    pairs = [line.split(maxsplit=1) for line in said.splitlines()]
+    output = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
+    pairs = [line.split(maxsplit=1) for line in output.splitlines()]
     return {name: digest for digest, name in pairs}
 
 

@@ -38,13 +38,13 @@ def run(host: Host, script: str, limit_s: float, what: str) -> str:
         raise BenchError(NOT_INSTALLED) from None
     except subprocess.TimeoutExpired:
         raise BenchError(f"{host.name}: {what}: no end after {limit_s:.0f} s") from None
-    _, begun, said = done.stdout.partition(f"{BEGINS}\n")
+    _, begun, output = done.stdout.partition(f"{BEGINS}\n")
     if not begun:
         raise BenchError(f"{host.name}: cannot be reached: {last_line(done.stderr, 'no reason given')}")
     if done.returncode != 0:
-        why = last_line(done.stderr or said, "it wrote nothing")
+        why = last_line(done.stderr or output, "it wrote nothing")
         raise BenchError(f"{host.name}: {what}: exit status {done.returncode}: {why}")
-    return said
+    return output
 
 
 def last_line(output: str, otherwise: str) -> str:

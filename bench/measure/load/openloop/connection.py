@@ -81,8 +81,10 @@ class ResponseReader:
             return
         self.status = status
         fields = {name.lower(): value.lower() for name, value in FIELDS.findall(head)}
-        asked, length = fields.get(b"connection", b""), fields.get(b"content-length")
-        self.closes = b"close" in asked or (head.startswith(b"HTTP/1.0") and b"keep-alive" not in asked)
+        connection_header, length = fields.get(b"connection", b""), fields.get(b"content-length")
+        self.closes = b"close" in connection_header or (
+            head.startswith(b"HTTP/1.0") and b"keep-alive" not in connection_header
+        )
         if status in BODILESS:
             self._state, self._left = LENGTH, 0
         elif b"chunked" in fields.get(b"transfer-encoding", b""):

@@ -126,14 +126,14 @@ class Loop(ABC):
             if data is None:
                 return
             self.counts.bytes += len(data)
-            whole = connection.busy and (response.feed(data) if data else response.ended())
+            is_complete = connection.busy and (response.feed(data) if data else response.ended())
         except (AnswerError, ValueError, OSError):
-            whole, data = False, b""
+            is_complete, data = False, b""
         if not connection.busy:
             # The server has ended an idle connection.
             self._close(connection)
             return
-        if whole:
+        if is_complete:
             self._complete(connection, time.monotonic())
         elif not data:
             self._broken(connection)

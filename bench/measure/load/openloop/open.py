@@ -141,13 +141,13 @@ class OpenLoop(Loop):
         if self._mark is None:
             return
         response, times = connection.response, (connection.since, connection.left, now)
-        status, said = 0, []
+        status, mark = 0, []
         if not failure:
             status = response.status
             if found := self._mark.search(b"".join(response.pieces or ())):
-                said = [group.decode("utf-8", "replace") for group in found.groups()]
+                mark = [group.decode("utf-8", "replace") for group in found.groups()]
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
-        self.counts.visits.append([*visit, status, failure, response.size, said])
+        self.counts.visits.append([*visit, status, failure, response.size, mark])
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)
