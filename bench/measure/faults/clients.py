@@ -166,11 +166,12 @@ def _large_bodies(scene: FaultContext) -> None:
     """20 visitors hold the last byte of 9 MB back while the memory of all servers is measured; no upload is lost."""
     over = threading.Event()
     with ThreadPoolExecutor(HOLDING) as pool, _bounded_memory(scene, scene.running.servers) as measure:
-        uploads = [pool.submit(_upload, scene.target, over, number < FINISHING) for number in range(HOLDING)]
         try:
+            uploads = [pool.submit(_upload, scene.target, over, number < FINISHING) for number in range(HOLDING)]
             scene.wait(HELD_S)
             measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
         finally:
+            # After a signal, too, even one between two uploads: the pool waits for each that has begun.
             over.set()
     statuses = Counter(upload.result() for upload in uploads[:FINISHING])
     statuses.pop("200", None)

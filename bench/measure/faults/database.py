@@ -112,9 +112,9 @@ def _writers(scene: FaultContext, headers: dict[str, str]) -> Iterator[None]:
 
     threads = scene.running.case.threads
     with ThreadPoolExecutor(threads) as pool:
-        for _ in range(threads):
-            pool.submit(write)
         try:
+            for _ in range(threads):
+                pool.submit(write)
             yield
         finally:
             over.set()

@@ -250,8 +250,8 @@ def send_all(
         return responses
 
     with ThreadPoolExecutor(THREADS) as pool:
-        working = [pool.submit(work, first) for first in range(THREADS)]
         try:
+            working = [pool.submit(work, first) for first in range(THREADS)]
             while wait(working, POLL_S).not_done:
                 meanwhile()
         finally:

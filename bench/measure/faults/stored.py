@@ -82,8 +82,8 @@ def made_up_pages(scene: FaultContext) -> Generator[None]:
             status_of(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
 
     with scene.cause(), ThreadPoolExecutor(CLIENTS) as pool:
-        clients = [pool.submit(request_pages) for _ in range(CLIENTS)]
         try:
+            clients = [pool.submit(request_pages) for _ in range(CLIENTS)]
             while time.monotonic() < deadline and not all(client.done() for client in clients):
                 scene.wait(LOOK_S)
                 most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)

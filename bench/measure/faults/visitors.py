@@ -136,8 +136,8 @@ def background_load(url: str, requested: Sequence[RequestedPage], rate: int, dir
     command = tool.command(sys.executable, job(url, requested, MAX_S, rate))
     limit_s = MAX_S + PATIENCE_S + 10
     with ThreadPoolExecutor(1, "visitors") as pool:
-        load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
         try:
+            load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
             yield finished_visits
         finally:
             enough.set()
@@ -159,8 +159,8 @@ def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> I
                     missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
 
     with ThreadPoolExecutor(1, "follower") as pool:
-        follower = pool.submit(follow)
         try:
+            follower = pool.submit(follow)
             yield missing
         finally:
             over.set()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
@@ -108,6 +109,25 @@ def test_large_bodies_must_not_fill_the_memory_of_a_server_nor_get_lost(how, wro
     assert made.figures["memory_growth_mb"] is not None
     assert len(made.wrong) == (wrong is not None)
     assert wrong is None or re.fullmatch(wrong, made.wrong[0])
+
+
+def test_a_signal_ends_what_some_clients_have_begun(monkeypatch):
+    """The third of 20 uploads is interrupted; nobody waits for the first two."""
+
+    class Interrupted(ThreadPoolExecutor):
+        begun = itertools.count(1)
+
+        def submit(self, *arguments):
+            if next(self.begun) == 3:
+                raise KeyboardInterrupt
+            return super().submit(*arguments)
+
+    monkeypatch.setattr(clients, "ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr(clients, "_upload", lambda target, over, finishes: str(over.wait(60)))
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        clients._large_bodies(scene(pids={}, servers=()))
+    assert time.monotonic() - begun < 60
 
 
 def test_of_readers_the_memory_of_the_servers_in_front_counts():
