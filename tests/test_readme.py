@@ -104,7 +104,7 @@ def test_what_was_found_is_on_the_page_of_questions():
     titles = re.findall(r"^## (.+)$", QUESTIONS, re.M)
     assert len(titles) == 15
     # What cannot be measured on one machine has no command.
-    assert len(re.findall(r"^python -m bench .+$", QUESTIONS, re.M)) >= len(titles) - 1
+    assert len(re.findall(r"^benchapp .+$", QUESTIONS, re.M)) >= len(titles) - 1
     section = TEXT[TEXT.index("## What we found") : TEXT.index("## Which deployment")]
     bullets = re.findall(r"(?ms)^- \*\*\[.+?\]\(docs/questions\.md#.+?\)\*\*.+?(?=^- |\Z)", section)
     assert len(bullets) == 6

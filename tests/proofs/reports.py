@@ -28,12 +28,12 @@ PROJECT = "../mysite"
 
 
 def questions() -> dict[str, list[str]]:
-    """Anchor of each question -> the words of its command after `python -m bench`."""
+    """Anchor of each question -> the words of its command after `benchapp`."""
     found = {}
     for section in re.split(r"(?m)^## ", (DOCS / "questions.md").read_text("utf-8"))[1:]:
         title, _, text = section.partition("\n")
         anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
-        command = re.search(r"(?m)^python -m bench (.+)$", text)
+        command = re.search(r"(?m)^benchapp (.+)$", text)
         if command:
             found[anchor] = shlex.split(command[1])
     return found
@@ -70,7 +70,7 @@ def keep(name: str, words: list[str]) -> Path:
     begun = f"{datetime.now(UTC):%d %B %Y}"
     output = bench(words).replace(str(RESULTS), "..")
     kept = KEPT / f"{name}.txt"
-    kept.write_text(f"{begun}\n$ python -m bench {shlex.join(words)}\n{output}".replace(str(RESULTS), ".."), "utf-8")
+    kept.write_text(f"{begun}\n$ benchapp {shlex.join(words)}\n{output}".replace(str(RESULTS), ".."), "utf-8")
     return kept
 
 
