@@ -24,7 +24,7 @@ from bench.measure.report import page, write
 from bench.measure.run import guards
 from bench.measure.run.session import Session
 from bench.measure.stats.columns import columns, paragraph
-from bench.printer import Printer, say
+from bench.printer import Printer, say, working
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import case_name
 
@@ -52,7 +52,8 @@ def main(args: argparse.Namespace) -> int:
         return options.print_names(faults, args.json)
     options.refuse(args, OPTIONS)
     options.check_writes(args)
-    prepared = _prepare(args)
+    with working("looking at the project"):
+        prepared = _prepare(args)
     if args.dry_run:
         require_new(args.output)
         for words in prepared.words:

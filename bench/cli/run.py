@@ -19,7 +19,7 @@ from bench.measure.run.plan import Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, case_words, count_of
 from bench.measure.run.session import Session
-from bench.printer import Printer, say
+from bench.printer import Printer, say, working
 from bench.serve.production import inventory
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.pythons import choose
@@ -45,7 +45,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 
     Raises BenchError also for a commit that --fail-if cannot judge.
     """
-    prepared = _prepare(args, local)
+    with working("looking at the project"):
+        prepared = _prepare(args, local)
     plan = prepared.info.plan
 
     outlook = prepared.outlook()

@@ -27,7 +27,7 @@ from bench.measure.run.session import Session
 from bench.measure.run.tuner import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
-from bench.printer import Printer
+from bench.printer import Printer, working
 from bench.words import command_line
 
 # For settings near the best.
@@ -53,7 +53,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
     options.refuse(args, OPTIONS)
     if not args.resume and not (args.stack and args.capacity):
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
-    prepared, tuner = _prepare(args, local)
+    with working("looking at the project"):
+        prepared, tuner = _prepare(args, local)
     outlook = prepared.outlook()
     replay = prepared.replay(tuner.schedule(outlook))
     progress = TuneProgress(printer, prepared.info, outlook, tuner)

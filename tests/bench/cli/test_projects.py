@@ -60,7 +60,15 @@ while not (BASE_DIR / "seen").exists():
 
 
 @pytest.mark.parametrize(
-    "command", [("doctor",), ("list",), ("render", "gunicorn", "--output", "out")], ids=lambda it: it[0]
+    "command",
+    [
+        ("doctor",),
+        ("list",),
+        ("render", "gunicorn", "--output", "out"),
+        ("run", "gunicorn", "--layer", "none", "--dry-run"),
+        ("faults", "gunicorn", "--fault", "worker", "--dry-run"),
+    ],
+    ids=lambda it: it[0],
 )
 def test_a_terminal_shows_what_is_done_while_the_project_is_looked_at(new_project, tmp_path, command):
     folder = new_project(SLOW, "[tool.benchapp]\nsettings = 'shop.settings'\n")

@@ -57,7 +57,7 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
     added = files["INSTALL.md"].partition("\n## What benchapp adds to your project\n")[2].partition("\n## ")[0]
     for needed in ("benchapp_overlay.settings", "shop.settings", "/etc/benchapp/python", "reads_environment = true"):
         assert needed in added
-    assert "`SHOP_KEY`, `SHOP_MAIL`" in files["INSTALL.md"] and "`pyproject.toml`, then those" in files["INSTALL.md"]
+    assert "`SHOP_KEY`, `SHOP_MAIL`" in files["INSTALL.md"] and "`pyproject.toml`, then from" in files["INSTALL.md"]
 
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)
