@@ -318,7 +318,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     # The kit's own health check is asked.
     assert "https://example.org:443/.ready; do" in files["benchapp-deploy"]
     assert "/([.]health|" in files["nginx.conf"] and "answer as before" not in files["INSTALL.md"]
-    assert "has **not** yet" in files["INSTALL.md"]
+    assert "does **not** have yet" in files["INSTALL.md"]
 
 
 @pytest.mark.parametrize("login", ["/door/", "door", "/accounts/login/"])
