@@ -28,7 +28,7 @@ TEXT = (paths.KIT / "docs" / "adding-a-stack.md").read_text("utf-8")
 
 # The files that the document shows, each named in its first line, and the commands that it gives.
 FILES = re.findall(r"^```\w+\n(# (deploy/\S+)\n.*?)^```$", TEXT, re.M | re.S)
-COMMANDS = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^python -m bench .+$", TEXT, re.M)]
+COMMANDS = [["-m", "bench", *shlex.split(line, comments=True)] for line in re.findall(r"^benchapp (.+)$", TEXT, re.M)]
 
 
 @pytest.fixture(scope="module")
