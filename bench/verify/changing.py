@@ -37,14 +37,14 @@ def changed(site: Site) -> Changed:
 def knowing(site: Site, by_itself: Mapping[str, ExpectedPage]) -> Site:
     """Add the new knowledge of pages that change by themselves to the site.
 
-    A page is compared with the text common to all its renderings, if another rendering confirms this text; otherwise
-    the page is no longer compared.
+    A page is compared with the text common to all its renderings, if another rendering confirms this text and all have
+    it in one order; otherwise the page is no longer compared.
     """
     pages = dict(site.pages)
     for path, now in by_itself.items():
         known = replace(pages[path], again=(*pages[path].again, now.body, *now.again[:-1]))
         is_repeated = bool(now.again) and known.difference(now.again[-1]) is None
-        pages[path] = replace(known, again=(*known.again, *now.again[-1:]), compared=known.compared and is_repeated)
+        pages[path] = replace(known, again=(*known.again, *now.again[-1:]), confirmed=known.confirmed and is_repeated)
     return replace(site, pages=pages)
 
 

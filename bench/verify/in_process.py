@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -33,7 +34,7 @@ class ExpectedPage:
     location      target of a redirect
     varying       the names of headers, in lower case, that differ between renderings
     streams       whether the response is streamed
-    compared      whether the text is compared: not if the next difference cannot be predicted
+    confirmed     False if a further rendering lacked a part common to all others
     reads         the names of the `headers` and `cookies` read by the rendering
     """
 
@@ -44,7 +45,7 @@ class ExpectedPage:
     location: str | None = None
     varying: frozenset[str] = frozenset()
     streams: bool = False
-    compared: bool = True
+    confirmed: bool = True
     reads: Mapping[str, list[str]] = field(default_factory=dict, compare=False)
 
     @property
@@ -64,6 +65,13 @@ class ExpectedPage:
                 text = _AROUND_GAP.sub(GAP, GAP.join(_common(GAP.join(parts), other)))
                 parts = tuple(text.split(GAP))
         return parts
+
+    @cached_property
+    def compared(self) -> bool:
+        """True if the text is compared: the next difference can be predicted."""
+        bodies = map(normalised, self.again)
+        first = normalised(self.body)
+        return self.confirmed and not any(_is_reordered(first, other) for other in bodies)
 
     @property
     def varies(self) -> bool:
@@ -150,6 +158,25 @@ def _shown(right: str, got: str, start: int, length: int) -> tuple[str, str]:
         f"from character {start + begin} on {right[begin : at + SHOWN]!r}",
         f"{got[begin : at + SHOWN]!r}, of {length} characters",
     )
+
+
+def _is_reordered(one: str, other: str) -> bool:
+    """True if two renderings have the same tags, or the same words of a text, in another order.
+
+    Parts common to such renderings are common by chance: the next rendering may lack each of them.
+    """
+    tags, others = _TAGS.split(one), _TAGS.split(other)
+    in_both = _single(tags) & _single(others)
+    if [tag for tag in tags if tag in in_both] != [tag for tag in others if tag in in_both]:
+        return True
+    changed = {tuple(sorted(_WORDS.findall(tag))) for tag in {*tags} - {*others}}
+    new = {tuple(sorted(_WORDS.findall(tag))) for tag in {*others} - {*tags}}
+    return bool(changed & new)
+
+
+def _single(tags: list[str]) -> set[str]:
+    """Tags with one occurrence."""
+    return {tag for tag, count in Counter(tags).items() if count == 1}
 
 
 def _common(one: str, other: str) -> Iterator[str]:

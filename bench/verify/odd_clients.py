@@ -221,7 +221,7 @@ def _names(context: Context, kind: str) -> set[str]:
 
 
 def _with(value: str, headers: Iterable[str] = (), cookies: Iterable[str] = ()) -> Iterator[OddClient]:
-    """A client that sends this value under each of these names, if any."""
+    """A client with this value under each of these names, if any."""
     client = OddClient(
         f"the value {value}",
         tuple((name, value) for name in sorted(headers)),

@@ -59,7 +59,7 @@ class PageResponse(Response):
         return page_parser.ParsedPage(head).paragraphs
 
     def wrong(self, expected: str, got: str | None = None, what: str = "", excuse: str = "") -> Mismatch:
-        """The mismatch of this response; `got` defaults to its status, `what` describes the request."""
+        """The mismatch of this response; `got` defaults to the status, `what` describes the request."""
         found = f"status {self.status}" if got is None else got
         return Mismatch(f"{what or self.sent}: {expected}", found, self.sent, excuse)
 

@@ -40,7 +40,7 @@ def time_kept(context: Context) -> Iterator[Finding]:
     """A page is a hit for nearly its time to live, and no visitor, the first after a pause or one of many, gets an
     older page, whatever longer time the page names in its headers.
 
-    A clone of the deployment has a time to live of 6 s.
+    The time to live is 6 s, in a clone of the deployment.
     """
     clone = context.clone({"cache_seconds": TTL_S})
     bound_s = TTL_S * max(1, len(context.layers)) + OLDER_S

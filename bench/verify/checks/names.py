@@ -231,7 +231,7 @@ def long_names(context: Context) -> Iterator[Finding]:
 @check("raw-names", group=NAMES)
 def raw_names(context: Context) -> Iterator[Finding]:
     """A raw space or other byte that clients must encode is refused or gets its own page; the encoded name has its own
-    page, and no such path leads to another file."""
+    page, and no path leads to another file."""
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     names: list[bytes] = []
     for raw in RAW:

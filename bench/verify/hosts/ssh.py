@@ -27,7 +27,7 @@ TUNNEL_S = 20.0
 def run(host: Host, script: str, limit_s: float, what: str) -> str:
     """Run a script on a host; returns its output.
 
-    Raises BenchError without ssh, for an unreachable host, and if `what` fails there.
+    Raises BenchError without ssh, for an unreachable host, and if `what` fails.
     """
     argv = host.argv(_marked(script))
     try:

@@ -27,6 +27,28 @@ def test_a_rendering_with_its_own_nonce_is_the_same_page():
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("<li>one</li><li>two</li>", "<li>two</li><li>one</li>"),
+        ("<li>one</li><li>two</li><p>17:02:59</p>", "<li>two</li><li>one</li><p>17:03:00</p>"),
+        ("<li>one</li><li>two</li><li>three</li>", "<li>three</li><li>four</li><li>one</li>"),
+        ("<p>tags: red, blue</p>", "<p>tags: blue, red</p>"),
+    ],
+)
+def test_a_page_in_another_order_each_time_is_not_compared(one, other):
+    """Parts common to two of its renderings say nothing of the next one."""
+    page = expected(one, other)
+    assert (page.compared, page.varies, page.lasts) == (False, True, False)
+    assert page.difference("<li>five</li>") is None
+
+
+def test_other_words_in_the_same_places_are_compared():
+    page = expected("<p>17:02:59</p><p>ad 12 of 7</p>", "<p>17:03:00</p><p>ad 7 of 3</p>")
+    assert page.compared
+    assert page.difference("<p>17:03:01</p>") is not None
+
+
+@pytest.mark.parametrize(
     ("was", "got"),
     [("words that stay", "words that went"), ("<li>three</li>", ""), ("f()", "g()"), ("</p>", "</p><p>more</p>")],
 )
@@ -68,7 +90,7 @@ def test_what_any_of_several_renderings_has_otherwise_is_masked():
 
 
 def test_a_page_that_is_not_compared_differs_in_nothing():
-    page = replace(expected(), compared=False)
+    page = replace(expected(), confirmed=False)
     assert page.difference("anything") is None
     assert (page.varies, page.lasts) == (True, False)
 
