@@ -74,6 +74,13 @@ CHECKS = {
         "client",
         "nginx-gunicorn~none",
     ),
+    "port-lost": Mistake(
+        NGINX,
+        "proxy_set_header Host              $http_host;",
+        "proxy_set_header Host $host;",
+        "client",
+        "nginx-gunicorn~none",
+    ),
     "files-without-types": Mistake(
         NGINX, "    include /etc/nginx/mime.types;\n", "", "static-types", "nginx-gunicorn~none"
     ),
