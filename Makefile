@@ -67,8 +67,8 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
 
 test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and on booted ones with Debian 12 and 13 (root, about half an hour)
-	@# The tests of a file and of a release share their hosts. They wait a lot, so that three processes fill two cores.
-	$(BIN)/python -m pytest -m hosts -n 3 --dist loadfile $(ARGS)
+	@# The tests of a file and of a release share their hosts. They wait a lot, so that four processes fill two cores.
+	$(BIN)/python -m pytest -m hosts -n 4 --dist loadfile $(ARGS)
 
 test-matrix: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## the stacks and layers of which make test tries only what shows each server and protocol once
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m matrix $(ARGS)
