@@ -56,6 +56,11 @@ def fresh_project(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "django", "startproject", "mysite", str(folder)], check=True)
 
 
+def without_files(report: str) -> str:
+    """A report whose links to files of the run, which nobody keeps, are text."""
+    return re.sub(r'<a [^>]*href="(?!https?:|mailto:|#)[^"]*"[^>]*>(.*?)</a>', r"\1", report, flags=re.S)
+
+
 def keep(name: str, words: list[str]) -> Path:
     """Run the command of a question and keep its report; returns the kept file."""
     if PROJECT in words:
@@ -66,7 +71,9 @@ def keep(name: str, words: list[str]) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         bench([*words, "--output", str(folder)])
         bench(["report", str(folder)])
-        return Path(shutil.copy(folder / "report.html", KEPT / f"{name}.html"))
+        kept = KEPT / f"{name}.html"
+        kept.write_text(without_files((folder / "report.html").read_text("utf-8")), "utf-8")
+        return kept
     begun = f"{datetime.now(UTC):%d %B %Y}"
     output = bench(words).replace(str(RESULTS), "..")
     kept = KEPT / f"{name}.txt"
