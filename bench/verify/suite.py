@@ -173,24 +173,31 @@ class _Suite:
 
         Raises DatabaseChanged if the rows differ.
         """
+        if any(page.varies for page in self.context.site.pages.values()):
+            # Other pages may change by themselves, too, and a layer that stores them would hide it.
+            self._learn_changes()
         for _ in range(ROUNDS):
             found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
-            if not concerns_pages(found, self.context):
+            if not concerns_pages(found, self.context) or not self._learn_changes():
                 break
-            now = changed(self.context.site)
-            if now.by_rows:
-                raise DatabaseChanged(
-                    f"{', '.join(now.by_rows[:MAX_MISMATCHES])}: another page now than before {self.context.stack} "
-                    f"with layer {self.context.layer} was verified; stop the program that changes the database, or "
-                    "name another one with --database"
-                )
-            if not now.by_itself:
-                break
-            self.context.site = knowing(self.context.site, now.by_itself)
-            self.context.pages.clear()
-            self.failing_s = 0.0
-            self.begun.clear()
         return found
+
+    def _learn_changes(self) -> bool:
+        """Find pages that change by themselves; False if no page is new. Raises DatabaseChanged if the rows differ."""
+        now = changed(self.context.site)
+        if now.by_rows:
+            raise DatabaseChanged(
+                f"{', '.join(now.by_rows[:MAX_MISMATCHES])}: another page now than before {self.context.stack} "
+                f"with layer {self.context.layer} was verified; stop the program that changes the database, or "
+                "name another one with --database"
+            )
+        if not now.by_itself:
+            return False
+        self.context.site = knowing(self.context.site, now.by_itself)
+        self.context.pages.clear()
+        self.failing_s = 0.0
+        self.begun.clear()
+        return True
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
         """Run some checks at the same time, then the others, which may write, one after another.

@@ -22,6 +22,7 @@ from bench.serve.machine import http
 from bench.serve.machine.http import Sent
 from bench.serve.machine.ports import free_port
 from bench.verify import rows, suite
+from bench.verify.changing import Changed
 from bench.verify.check import BEHAVIOUR, Check, check
 from bench.verify.checks import connections as visits
 from bench.verify.checks import freshness, resources
@@ -332,9 +333,18 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
     assert {item.not_tried for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
 
 
+def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_them(monkeypatch):
+    order = []
+    monkeypatch.setattr(suite, "changed", lambda site: order.append("changed") or Changed())
+    site = SimpleNamespace(pages={"/": SimpleNamespace(varies=True), "/clock/": SimpleNamespace(varies=False)})
+    checks = [Check("one", lambda _: order.append("one") or (), "")]
+    suite._Suite(Context(None, site, (), None), checks, None).run()
+    assert order == ["changed", "one"]
+
+
 def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_alone():
     order, both = [], threading.Barrier(2, timeout=10)
-    context = Context(None, None, (), None)
+    context = Context(None, SimpleNamespace(pages={}), (), None)
 
     def asked(name):
         order.append(name)

@@ -30,7 +30,8 @@ CACHED_SESSIONS = (".cache", ".cached_db")
 # How often pages are rendered after the first time: at least, and as often as that is cheap or matters.
 LEAST, OFTEN = 2, 8
 CHEAP_S = 0.2
-# A clock shows another second then.
+# A clock shows another second after each pause: the first difference, and one that confirms it.
+PAUSES = (LEAST, 5)
 PAUSE_S = 1.1
 # Headers that differ by their nature; the length is that of the body.
 NEW_EACH_TIME = {"x-render-id", "date", "content-length"}
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
-        parser.add_argument("--often", action="store_true", help="render them more often, and also a second later")
+        parser.add_argument("--often", action="store_true", help="render them more often, over two seconds")
         limit = "give up a page after so many seconds, as an error; 0 is never"
         parser.add_argument("--timeout", type=float, default=0, metavar="SECONDS", help=limit)
 
@@ -90,7 +91,7 @@ class Command(BaseCommand):
             for number in range(OFTEN):
                 if number >= LEAST and not often and time.monotonic() - begun > CHEAP_S:
                     break
-                if number == LEAST and often:
+                if often and number in PAUSES:
                     time.sleep(PAUSE_S)
                 for path in paths:
                     renderings[path].append(_render(handler, path, PORT if number % 2 else ""))
