@@ -75,4 +75,4 @@ def test_the_tests_of_a_file_and_a_release_share_their_hosts(tmp_path):
     assert done.returncode == 0, done.stdout
     written = [path.read_text().split() for path in tmp_path.glob("debian*")]
     assert [(len(processes), len(set(processes))) for processes in written] == [(6, 1)] * 4
-    assert len({process for processes in written for process in processes}) == 3
+    assert len({process for processes in written for process in processes}) == 4

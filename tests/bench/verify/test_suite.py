@@ -336,7 +336,8 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
 def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_them(monkeypatch):
     order = []
     monkeypatch.setattr(suite, "changed", lambda site: order.append("changed") or Changed())
-    site = SimpleNamespace(pages={"/": SimpleNamespace(varies=True), "/clock/": SimpleNamespace(varies=False)})
+    pages = {"/": SimpleNamespace(varies=True), "/clock/": SimpleNamespace(varies=False)}
+    site = SimpleNamespace(has_database=True, pages=pages)
     checks = [Check("one", lambda _: order.append("one") or (), "")]
     suite._Suite(Context(None, site, (), None), checks, None).run()
     assert order == ["changed", "one"]
@@ -344,7 +345,7 @@ def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_t
 
 def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_alone():
     order, both = [], threading.Barrier(2, timeout=10)
-    context = Context(None, SimpleNamespace(pages={}), (), None)
+    context = Context(None, SimpleNamespace(has_database=False), (), None)
 
     def asked(name):
         order.append(name)
