@@ -20,6 +20,7 @@ from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING,
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context, NeedsExclusive
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried
+from bench.verify.in_process import ExpectedPage
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
 from bench.words import command_line
@@ -176,7 +177,7 @@ class _Suite:
         site = self.context.site
         if site.has_database and any(page.varies for page in site.pages.values()):
             # Other pages may change by themselves, too, and a layer that stores them would hide it.
-            self._learn_changes()
+            self._learn(changed(site).by_itself)
         for _ in range(ROUNDS):
             found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
             if not concerns_pages(found, self.context) or not self._learn_changes():
@@ -192,13 +193,15 @@ class _Suite:
                 f"with layer {self.context.layer} was verified; stop the program that changes the database, or "
                 "name another one with --database"
             )
-        if not now.by_itself:
-            return False
-        self.context.site = knowing(self.context.site, now.by_itself)
-        self.context.pages.clear()
-        self.failing_s = 0.0
-        self.begun.clear()
-        return True
+        self._learn(now.by_itself)
+        return bool(now.by_itself)
+
+    def _learn(self, by_itself: Mapping[str, ExpectedPage]) -> None:
+        if by_itself:
+            self.context.site = knowing(self.context.site, by_itself)
+            self.context.pages.clear()
+            self.failing_s = 0.0
+            self.begun.clear()
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
         """Run some checks at the same time, then the others, which may write, one after another.
