@@ -58,8 +58,7 @@ def begin(limits: Mapping[str, int]) -> bool:
 
 async def abegin(limits: Mapping[str, int]) -> bool:
     """Take places like `begin`, and wait without a thread."""
-    if may_hold_places():
-        await sync_to_async(release)()
+    await arelease()
     key = uuid.uuid4()
     begun = await sync_to_async(_take_places)(limits, key)
     for _ in range(PAUSES):
@@ -91,9 +90,10 @@ def release(**signal: object) -> None:
         _rows().filter(limit__in=attempt.limits, attempt=attempt.key).delete()
 
 
-def may_hold_places() -> bool:
-    """True if the last attempt may still hold places."""
-    return _current.get() is not None
+async def arelease() -> None:
+    """Give back places like `release`, in a thread only if the last attempt may hold some."""
+    if _current.get() is not None:
+        await sync_to_async(release)()
 
 
 def _note(limits: Mapping[str, int], key: uuid.UUID, begun: bool | None) -> bool:

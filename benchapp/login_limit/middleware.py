@@ -24,8 +24,7 @@ def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callab
 
         async def middleware(request: HttpRequest) -> HttpResponse:
             response = await get_response(request)
-            if attempts.may_hold_places():
-                await sync_to_async(attempts.release)()
+            await attempts.arelease()
             if was_refused(request):
                 return await sync_to_async(refusal)(request)
             return response
