@@ -37,8 +37,8 @@ def connect() -> None:
         unwatch(_names.pop())
     watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
     for label, pages in rules().items():
-        if pages_of_model := problem(label, pages):
-            logger.error("CACHING_STALE: %s: its pages are not invalidated", pages_of_model)
+        if reason := problem(label, pages):
+            logger.error("CACHING_STALE: %s: its pages are not invalidated", reason)
             continue
         model = apps.get_model(label)
         # A proxy has the rows of another model.

@@ -84,7 +84,7 @@ def language_of(request: HttpRequest) -> str:
 def rendering_of(
     request: HttpRequest, variant: Variant, render: Callable[[], HttpResponse]
 ) -> Callable[[], HttpResponse]:
-    """A function that renders this variant of a page, whatever else the visitor has said."""
+    """A function that renders this variant of a page, whatever other parameters the visitor has sent."""
     if variant.language:
         request.cache_language, request.cache_language_said = variant.language, _said_of_language(request)
     query = request.META.get("QUERY_STRING", "")
