@@ -12,7 +12,7 @@ from bench.measure.hosts import prepare_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.report.ref_comparison import compare_refs, next_step, not_compared, render
+from bench.measure.report.ref_comparison import compare_refs, comparison_words, next_step, not_compared, render
 from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
@@ -45,8 +45,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 
     Raises BenchError also for a commit that --fail-if cannot judge.
     """
-    with working("looking at the project"):
-        prepared = _prepare(args, local)
+    prepared = _prepare(args, local)
     plan = prepared.info.plan
 
     outlook = prepared.outlook()
@@ -81,8 +80,9 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         if count_of(run, "failed") or any(item.verdict in args.fail_if for item in compared):
             return 1
         if args.fail_if and (lacking := not_compared(run)):
-            unknown = f"no verdict on {first_names(lacking)}: a commit has no trusted figures"
-            raise BenchError(f"--fail-if: {unknown}; {next_step(run)}")
+            names = [comparison_words(first, other) for first, other in lacking]
+            unknown = f"no verdict on {first_names(names)}: a commit has no trusted figures"
+            raise BenchError(f"--fail-if: {unknown}; {next_step(run, lacking)}")
         return 0 if run.is_measured else 1
 
     return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
@@ -93,7 +93,8 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:
     options.refuse(args, OPTIONS)
     if args.fail_if and len(args.ref) == 1:
         raise BenchError("--fail-if compares commits of the project: name two or more with --ref")
-    project = request_args.project(args)
+    with working("looking at the project"):
+        project = request_args.project(args)
     if args.inventory:
         site = _deployed(args, project)
         if args.resume:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench.measure.records.capacity import overloaded
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import INTERFERENCE, Trial, discarded_by
 from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables, verdict
@@ -71,8 +72,8 @@ def compare_refs(run: Run) -> tuple[RefComparison, ...]:
     return tuple(comparisons)
 
 
-def not_compared(run: Run) -> list[str]:
-    """The planned comparisons that lack trusted figures of one of their commits, in words."""
+def not_compared(run: Run) -> list[tuple[Key, Key]]:
+    """The planned comparisons that lack trusted figures of one of their commits: the first commit, and the other."""
     plan = run.info.plan
     first, *others = plan.refs or {"": ""}
     found = tables(run, plan.database)
@@ -82,22 +83,32 @@ def not_compared(run: Run) -> list[str]:
         planned[Key(stack, case.layer, case.workload, case.size, level, plan.database)] = None
     lacking = []
     for key, label in itertools.product(planned, others):
-        if key not in found or key._replace(stack=with_label(key.stack, label)) not in found:
-            lacking.append(f"{_case_words(key)}: {label}")
+        other = key._replace(stack=with_label(key.stack, label))
+        if key not in found or other not in found:
+            lacking.append((key, other))
     return lacking
 
 
-def next_step(run: Run) -> str:
-    """The remedy for missing trusted figures of a commit: to resume, if another attempt may give the figures."""
-    cases = {(with_label(case.stack, ""), case.layer) for case in run.info.cases}
+def comparison_words(first: Key, other: Key) -> str:
+    """A comparison in words: the case, and the other commit."""
+    return f"{_case_words(first)}: {label_of(other.stack)}"
+
+
+def next_step(run: Run, lacking: Sequence[tuple[Key, Key]]) -> str:
+    """The remedy for these missing comparisons: to resume, if another attempt may give the figures."""
+    plan, missing = run.info.plan, {*itertools.chain.from_iterable(lacking)}
+    deployments = {(key.stack, key.layer, size) for key in missing for size in (key.size, None)}
     for skip in run.info.skips:
-        if (with_label(skip.stack, ""), skip.layer) in cases:
+        if (skip.stack, skip.layer, skip.size) in deployments:
             return f"{label_of(skip.stack)} cannot run here: {skip.reason}"
     for trial in run.latest.values():
+        level = 0 if plan.capacity else trial.level
+        key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, plan.database)
         lasting = [f"{name}: {text}" for name, text in discarded_by(trial) if name not in PASSING]
-        if trial.status == "discarded" and lasting:
+        if trial.status == "discarded" and lasting and key in missing and not (plan.capacity and overloaded(trial)):
+            option = "--connections" if plan.mode == "closed" else "--rate"
             reason = "; ".join(lasting)
-            return f"{reason}; resuming would discard it again: change the load (--connections), or its bound (--guard)"
+            return f"{reason}; resuming would discard it again: change the load ({option}), or its bound (--guard)"
     return f"resume on a quiet machine with: {run.resume_command()}"
 
 

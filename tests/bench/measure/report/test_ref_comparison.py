@@ -10,7 +10,14 @@ import pytest
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import ci, ref_comparison, write
 from bench.measure.report.comparison import verdict
-from bench.measure.report.ref_comparison import compare_refs, label_of, next_step, not_compared, with_label
+from bench.measure.report.ref_comparison import (
+    compare_refs,
+    comparison_words,
+    label_of,
+    next_step,
+    not_compared,
+    with_label,
+)
 from bench.verify.outcome import Skip
 from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
@@ -88,44 +95,67 @@ def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
     assert (found.verdict, found.more_queries) == ("same", False)
 
 
+def lacking(run):
+    return [comparison_words(first, other) for first, other in not_compared(run)]
+
+
+def next_of(run):
+    """The remedy for what the run lacks."""
+    return next_step(run, not_compared(run))
+
+
 def test_a_commit_without_trusted_figures_is_not_compared(tmp_path):
     directory, _ = compared(tmp_path / "run", 1.0, (3.0, 3.0))
     run = read_run(directory)
-    assert not_compared(run) == []
+    assert lacking(run) == []
     for commit in (FIRST, OTHER):
         others = tuple(trial for trial in run.trials if trial.stack != commit)
         own = (replace(trial, status="discarded", reason="tool: busy") for trial in run.trials if trial not in others)
-        assert not_compared(replace(run, trials=(*others, *own))) == ["gunicorn none home 50: tree"]
+        assert lacking(replace(run, trials=(*others, *own))) == ["gunicorn none home 50: tree"]
     # The other commit cannot run here.
     cases = tuple(case for case in run.info.cases if case.stack == FIRST)
     trials = tuple(trial for trial in run.trials if trial.stack == FIRST)
     only = replace(run, info=replace(run.info, cases=cases), trials=trials)
-    assert not_compared(only) == ["gunicorn none home 50: tree"]
-    assert not_compared(read_run(report_folder.make(tmp_path / "without commits"))) == []
+    assert lacking(only) == ["gunicorn none home 50: tree"]
+    assert lacking(read_run(report_folder.make(tmp_path / "without commits"))) == []
 
 
 def test_only_figures_that_another_attempt_may_give_are_a_reason_to_resume(tmp_path):
     directory, _ = compared(tmp_path / "run", 1.0, (3.0, 3.0))
     run = read_run(directory)
-    first, *others = run.trials
+    own = tuple(trial for trial in run.trials if trial.stack == FIRST)
+    others = tuple(trial for trial in run.trials if trial.stack != FIRST)
     for reason, helps in {
         "interference: other processes": True,
         "drift: less": True,
         "tool: at its limit": False,
         "interference: other processes; bodies: another page": False,
     }.items():
-        trial = replace(first, status="discarded", reason=reason)
-        found = next_step(replace(run, trials=(trial, *others)))
+        discarded = tuple(replace(trial, status="discarded", reason=reason) for trial in own)
+        found = next_of(replace(run, trials=(*discarded, *others)))
         assert (f"--resume {directory}" in found) == helps
-        assert helps or reason.rpartition("; ")[2] in found
+        assert helps or (reason.rpartition("; ")[2] in found and "--connections" in found)
+        at_a_rate = replace(run, info=replace(run.info, plan=replace(run.info.plan, mode="open")))
+        assert helps or "--rate" in next_of(replace(at_a_rate, trials=(*discarded, *others)))
     # The time of the run was over.
-    assert f"--resume {directory}" in next_step(replace(run, trials=(first,)))
+    assert f"--resume {directory}" in next_of(replace(run, trials=own))
 
     skip = Skip(OTHER, "none", None, "it has no servers")
     info = replace(run.info, cases=tuple(case for case in run.info.cases if case.stack == FIRST), skips=(skip,))
-    assert next_step(replace(run, info=info, trials=(first,))) == "tree cannot run here: it has no servers"
-    elsewhere = replace(info, skips=(replace(skip, layer="varnish"),))
-    assert f"--resume {directory}" in next_step(replace(run, info=elsewhere, trials=(first,)))
+    assert next_of(replace(run, info=info, trials=own)) == "tree cannot run here: it has no servers"
+    for elsewhere in (replace(skip, layer="varnish"), replace(skip, size="silver")):
+        other_info = replace(info, skips=(elsewhere,))
+        assert f"--resume {directory}" in next_of(replace(run, info=other_info, trials=own))
+
+
+def test_what_another_case_lacks_is_no_reason_against_resuming(tmp_path):
+    directory, _ = compared(tmp_path / "run", 1.0, (3.0, 3.0))
+    run = read_run(directory)
+    *compared_anyway, last = (trial for trial in run.trials if trial.stack == FIRST)
+    others = tuple(trial for trial in run.trials if trial.stack != FIRST)
+    discarded = replace(last, status="discarded", reason="tool: at its limit", workload="elsewhere")
+    busy = (replace(trial, status="discarded", reason="interference: busy") for trial in compared_anyway)
+    assert f"--resume {directory}" in next_of(replace(run, trials=(*busy, discarded, *others)))
 
 
 def test_the_formats_of_continuous_integration(tmp_path):
