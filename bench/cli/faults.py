@@ -52,8 +52,7 @@ def main(args: argparse.Namespace) -> int:
         return options.print_names(faults, args.json)
     options.refuse(args, OPTIONS)
     options.check_writes(args)
-    with working("looking at the project"):
-        prepared = _prepare(args)
+    prepared = _prepare(args)
     if args.dry_run:
         require_new(args.output)
         for words in prepared.words:
@@ -84,7 +83,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _prepare(args: argparse.Namespace) -> PreparedFaults:
     """The faults of the command line: new ones, or the rest of a stopped run."""
-    project = options.project_of(args)
+    with working("looking at the project"):
+        project = options.project_of(args)
     if args.resume:
         return prepare.stopped_faults(args.resume, project, args.database)
     request = request_args.request(

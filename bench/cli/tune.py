@@ -53,8 +53,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
     options.refuse(args, OPTIONS)
     if not args.resume and not (args.stack and args.capacity):
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
-    with working("looking at the project"):
-        prepared, tuner = _prepare(args, local)
+    prepared, tuner = _prepare(args, local)
     outlook = prepared.outlook()
     replay = prepared.replay(tuner.schedule(outlook))
     progress = TuneProgress(printer, prepared.info, outlook, tuner)
@@ -77,7 +76,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepared, Tuner]:
     """The search of the command line: a new or a stopped one."""
-    project = request_args.project(args)
+    with working("looking at the project"):
+        project = request_args.project(args)
     if args.resume:
         prepared = prepare.stopped_run(args.resume, args.database, project, "tune", local)
     else:
