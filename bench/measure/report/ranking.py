@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import fmean
 from typing import Any, Literal
 
-from bench.measure.records.capacity import Staircase, climbs, visits
+from bench.measure.records.capacity import climbs, visits
 from bench.measure.records.folder import Run
 from bench.measure.records.records import CaseRecord
 from bench.measure.records.trials import Trial, largest
@@ -102,15 +102,14 @@ class RankedCase:
         run, trials = self.run, dict[str, list[Trial]]()
         for trial in (*run.trials, *run.latency):
             trials.setdefault(trial.case_id, []).append(trial)
-        climbed: dict[str, dict[int, Staircase]] = {}
-        if self.limit:
-            climbed = climbs((*run.trials, *run.latency), self.limit)
         wrong = [check for check in run.checks if not check.ok]
         found = {}
         for case in self.cases:
             if case.workload == workload:
+                own = trials.get(case.case_id, [])
+                climbed = climbs(own, self.limit) if self.limit else {}
                 found[name_of(case)] = Measured(
-                    trials=trials.get(case.case_id, []),
+                    trials=own,
                     climbs=climbed.get(case.case_id, {}),
                     dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
                     wrong=[check.check for check in wrong if (check.stack, check.layer) == (case.stack, case.layer)],
