@@ -29,6 +29,7 @@ from bench.measure.stats.columns import columns
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment.layout import fresh_directory
+from bench.words import option_words
 from reproductions import folder, page
 from reproductions.conclusions import conclusions
 from reproductions.folder import CHECKS, FILE, FORMAT, PartRecord, Reproduction
@@ -176,10 +177,7 @@ def options_of(part: Part, bounds: tuple[str, ...] = ()) -> list[str]:
         }
     repeated["--set"] = part.set
     repeated["--guard"] = list(bounds)
-    for option, values in repeated.items():
-        for value in values:
-            words += [option, value]
-    return [*words, "--rounds", str(part.rounds)]
+    return [*words, *option_words(repeated), "--rounds", str(part.rounds)]
 
 
 def _is_complete(at: Path) -> bool:

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from bench import words
+from bench.measure.records.records import options_of
 from bench.measure.records.trials import UNEVEN
 from bench.measure.report import build, chart, fault_rows
 from bench.measure.report.document import CaseRow, Checks, Document, FaultCase, FaultRow, Ranking, Ratio
@@ -75,7 +76,8 @@ def _environment() -> Environment:
     }
     environment.filters["unbroken"] = _unbroken
     functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
-    environment.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
+    functions += [options_of, ratio_words, times_axis, to_know]
+    environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
     return environment
 
