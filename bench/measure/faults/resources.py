@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.measure.faults.edited import EditedRow, edited_rows, require_invalidation, require_rows
 from bench.measure.faults.fault import ANY, NO_CACHED_PAGES, NO_MEMORY_LIMIT, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.measure.faults.stored import require_files
 from bench.paths import entries_below
 from bench.serve.machine import http
 from bench.serve.machine.small_disk import CannotMount, SmallDisk
@@ -88,11 +89,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
     """The disk of stored pages is full for 3 s, then has room for no other file: edits show, pages are whole; with room
     again pages are stored again."""
     with _small_disk(scene, scene.running.store) as disk:
-        # The second response comes from the store, if the layer stores pages.
-        for _ in range(2):
-            http.status(scene.running.url, scene.site.url("home"))
-        if not any(path.is_file() for path in entries_below(scene.running.store)):
-            raise FaultNotApplicable("no server here stores pages in files")
+        require_files(scene)
         with edited_rows(scene) as edited:
             before = _temporary(scene)
             yield

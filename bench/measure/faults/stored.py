@@ -46,7 +46,7 @@ def sidecar_stopped(scene: FaultContext) -> Generator[None]:
 @fault("clock-set-back", "hung", misfit=NO_CACHED_PAGES, cache_seconds=TTL_S)
 def clock_set_back(scene: FaultContext) -> Generator[None]:
     """All stored pages are an hour ahead, as after setting back the clock, at a time to live of 8 s."""
-    _require_files(scene)
+    require_files(scene)
     yield
     with scene.cause():
         for file in _files(scene.running.store):
@@ -71,7 +71,7 @@ def application_away(scene: FaultContext) -> Generator[None]:
 @fault("made-up-pages", "abused", misfit=NO_CACHED_PAGES, cache_memory_mb=ROOM_MB)
 def made_up_pages(scene: FaultContext) -> Generator[None]:
     """3,000 made-up pages in 40 s, with room for 8 MB: files and folders of the store never take more."""
-    _require_files(scene)
+    require_files(scene)
     yield
     numbers, most_mb = count(), 0.0
     over = threading.Event()
@@ -108,9 +108,10 @@ def _files(store: Path) -> Iterator[Path]:
     return (path for path in entries_below(store) if path.is_file())
 
 
-def _require_files(scene: FaultContext) -> None:
+def require_files(scene: FaultContext) -> None:
     """Raise FaultNotApplicable if a page is not stored as a file."""
     path = scene.site.url("home")
+    # The second response comes from the store, if the layer stores pages.
     for _ in range(2):
         http.status(scene.running.url, path)
     # Layers in memory have one file there, with their generation.
