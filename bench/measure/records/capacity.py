@@ -62,10 +62,10 @@ class Staircase:
 
     def add(self, trial: Trial) -> None:
         """Add the next trial. An inconclusive trial does not replace a conclusive one at the same rate."""
-        rate, says_nothing = trial.level, _is_inconclusive(trial)
-        self._halves[rate] = self._halves.get(rate, 0) + (1 if says_nothing else TRIES)
-        self._again = rate if says_nothing and self._halves[rate] <= MAX_REPEATS else None
-        if not says_nothing or rate not in self.trials or _is_inconclusive(self.trials[rate]):
+        rate, is_inconclusive = trial.level, _is_inconclusive(trial)
+        self._halves[rate] = self._halves.get(rate, 0) + (1 if is_inconclusive else TRIES)
+        self._again = rate if is_inconclusive and self._halves[rate] <= MAX_REPEATS else None
+        if not is_inconclusive or rate not in self.trials or _is_inconclusive(self.trials[rate]):
             self.trials[rate] = trial
         counted = self.trials[rate]
         latency = None
@@ -113,7 +113,7 @@ class Staircase:
 
     @property
     def achieved(self) -> float:
-        """Requests/s in the held trial, which ends with its last response; 0 if no rate held."""
+        """Requests/s of the highest trial, which ends with its last response; 0 if no rate held."""
         if not self.highest:
             return 0.0
         return self.highest.throughput or 0.0

@@ -287,7 +287,7 @@ def check_database(project: UnderTest, rows: Database) -> None:
 
 
 class Observer:
-    """Samples a deployment from `start` to `stop`, then records its state with `look_back`.
+    """Samples a deployment from `start` to `stop`, then records its state with `record_effects`.
 
     Killed processes are counted from creation on, so including the warm-up.
 
