@@ -325,9 +325,15 @@ def _refused_pool(case: Case) -> str:
     url = case.database.url
     if case.database.service:
         url = NO_SERVER
-    commands.make_files(project, project.worker())
+    question = ("pool", project.python, url, tuple(sorted(env.items())))
+    return project.once(question, lambda: _refusal_of_pool(project, url, env))
+
+
+def _refusal_of_pool(project: UnderTest, url: str, env: dict[str, str]) -> str:
+    identity = project.worker()
+    commands.make_files(project, identity)
     try:
-        commands.check(project, url, env, project.worker(), settings_only=True)
+        commands.check(project, url, env, identity, settings_only=True)
     except BenchError as error:
         return f"{error}, for {project.python}"
     return ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
+import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -12,6 +12,7 @@ from msgspec import structs
 from bench.errors import BenchError
 from bench.serve.deployment.case import OWN_CACHE, POOL_OF_DJANGO, Case
 from tests.cases import resolved
+from tests.projects import open_folder
 
 
 def test_a_changed_case_looks_nothing_up_again():
@@ -36,22 +37,21 @@ BROKEN = "raise ImportError('no pq wrapper available')"
 WHOLE = "__version__ = '99.0'"
 
 
-@pytest.fixture
-def modules():
-    """A folder of modules that the user of the servers can read."""
-    with tempfile.TemporaryDirectory(prefix="benchapp-modules-", dir="/tmp") as name:
-        Path(name).chmod(0o755)
-        (Path(name) / "psycopg_pool.py").touch()
-        yield Path(name)
+@contextlib.contextmanager
+def psycopg_of(text):
+    """A variable by which the servers' user imports such a psycopg, and a pool."""
+    with open_folder() as folder:
+        (folder / "psycopg_pool.py").touch()
+        (folder / "psycopg.py").write_text(text)
+        yield {"PYTHONPATH": str(folder)}
 
 
-def test_django_s_pool_is_for_a_project_that_can_import_psycopg_3(modules):
-    url, env = "postgresql://127.0.0.1:1/none", {"PYTHONPATH": str(modules)}
-    how = {"database_url": url, "changes": {"pool": POOL_OF_DJANGO}, "env": env}
-    (modules / "psycopg.py").write_text(BROKEN)
-    with pytest.raises(BenchError, match=f"BENCHAPP_POOL={POOL_OF_DJANGO}: .*psycopg 3") as raised:
-        resolved("gunicorn", **how)
+def test_django_s_pool_is_for_a_project_that_can_import_psycopg_3():
+    how = {"database_url": "postgresql://127.0.0.1:1/none", "changes": {"pool": POOL_OF_DJANGO}}
+    with psycopg_of(BROKEN) as env, pytest.raises(BenchError) as raised:
+        resolved("gunicorn", env=env, **how)
+    assert re.search(f"BENCHAPP_POOL={POOL_OF_DJANGO}: .*psycopg 3", str(raised.value))
     assert "\n" not in str(raised.value)
 
-    (modules / "psycopg.py").write_text(WHOLE)
-    assert resolved("gunicorn", **how).settings["pool"] == POOL_OF_DJANGO
+    with psycopg_of(WHOLE) as env:
+        assert resolved("gunicorn", env=env, **how).settings["pool"] == POOL_OF_DJANGO
