@@ -305,6 +305,27 @@ def strings_of(path: Path) -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+def run_by_any_python() -> Iterator[Path]:
+    """The files that a project's own interpreter runs, which may be Python 3.8."""
+    yield from (paths.KIT / "benchapp_overlay" / name for name in ("external_services.py", "project_settings.py"))
+    due = ["inspect_project", "chosen_settings"]
+    for name in due:
+        path = INSIDE / f"{name}.py"
+        if path.is_file():
+            yield path
+            due += sorted(imported(path) - {*due})
+
+
+def test_what_any_python_runs_is_python_3_8():
+    """No grammar and no method of a text that came later."""
+    files = list(run_by_any_python())
+    assert INSIDE / "inspect_pages.py" in files
+    for path in files:
+        tree = ast.parse(path.read_text("utf-8"), feature_version=(3, 8))
+        methods = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not methods & {"removeprefix", "removesuffix"}, path
+
+
 def test_no_command_goes_through_a_shell():
     assert [path for path in BENCH_FILES + INSIDE_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 

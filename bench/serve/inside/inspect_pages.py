@@ -24,7 +24,7 @@ OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middlewa
 TOOLBAR = "debug_toolbar."
 # The beginnings of names of what a visitor may have another value of.
 OF_VISITOR = ("session", "reads ", "header ")
-# Static files that the page which is rendered now names and nobody has: name -> the line that names it.
+# Static files that the page which is rendered now names and no finder has: name -> the line that names it.
 MISSING_STATIC = {}
 
 
@@ -62,13 +62,15 @@ def _requested(path, host, settings, aliases, harmless, timeout_s):
         for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
-        found, noted = stack.enter_context(causes())
-        readers = stack.enter_context(readers_of(settings, harmless, found, noted))
+        noted = stack.enter_context(causes())
+        readers = stack.enter_context(readers_of(settings, harmless, noted))
         response = _response(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
         if getattr(response, "streaming", False):
             # It may never end.
             response.close()
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
+    # The first cause of each.
+    found = dict(reversed(noted))
     return {
         "path": path,
         "status": response.status_code,
@@ -124,17 +126,16 @@ def rolled_back(transaction, alias):
 
 @contextlib.contextmanager
 def causes():
-    """Yields a dictionary that gets the first cause of each: `session` (read), `vary`, the name of a cookie that is
-    set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was read. A
-    cause is a line of a template or of the project, `base.html:12`, or the name of a package's module. Yields, too, a
-    list that gets each of them with its cause, in their order.
+    """Yields a list that gets names with their causes, in their order: `session` (read), `vary`, the name of a cookie
+    that is set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was
+    read. A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
     from django.contrib.sessions.backends.base import SessionBase
     from django.http.response import HttpResponseBase, ResponseHeaders
     from django.middleware import csrf
 
-    found, noted = {}, []
+    noted = []
 
     def watched(function, name_of):
         def wrapper(*args, **kwargs):
@@ -142,7 +143,6 @@ def causes():
             with contextlib.suppress(Exception):
                 if name := name_of(*args, **kwargs):
                     noted.append((name, cause_of(sys._getframe(1))))
-                    found.setdefault(*noted[-1])
             return function(*args, **kwargs)
 
         return wrapper
@@ -158,26 +158,27 @@ def causes():
             (SessionBase, "_session", read),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
-            *_watched_cache(found, noted),
+            *_watched_cache(noted),
             # The middleware sets this cookie later.
             (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
         ):
             undo.callback(setattr, owner, name, vars(owner)[name])
             setattr(owner, name, replacement)
-        yield found, noted
+        yield noted
 
 
-def _watched_cache(first_causes, noted):
+def _watched_cache(noted):
     """Replacements in Django's caches of pages and parts: owner, name, function."""
     from django.middleware import cache
     from django.templatetags.cache import CacheNode
 
     learn = cache.learn_cache_key
-    before_view = [0]
+    before_view = 0
 
     def begun(*args, **named):
         """Called by cache_page and FetchFromCacheMiddleware before the view. A stored page is rendered all the same."""
-        before_view[0] = len(noted)
+        nonlocal before_view
+        before_view = len(noted)
 
     def learned(request, response, *args, **named):
         """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
@@ -185,14 +186,15 @@ def _watched_cache(first_causes, noted):
         with contextlib.suppress(Exception):
             for place, (name, cause) in enumerate(noted):
                 # No page depends on most headers that middleware reads, as for a log.
-                is_of_log = name.startswith("header ") and place < before_view[0]
+                is_of_log = name.startswith("header ") and place < before_view
                 if name.startswith(OF_VISITOR) and not is_of_log and not _is_in_key(name, response):
-                    first_causes.setdefault("shared", cause)
+                    noted.append(("shared", cause))
+                    break
         return learn(request, response, *args, **named)
 
     yield cache, "get_cache_key", begun
     yield cache, "learn_cache_key", learned
-    yield CacheNode, "render", _watched_part(first_causes, noted, CacheNode.render)
+    yield CacheNode, "render", _watched_part(noted, CacheNode.render)
 
 
 def _is_in_key(name, response):
@@ -200,15 +202,16 @@ def _is_in_key(name, response):
     from django.conf import settings
 
     # The key has the address, and the language, which a cookie or header chooses.
-    if name in ("header host", "header scheme"):
+    if name == "header host":
         return True
     if settings.USE_I18N and name in ("header accept-language", f"reads {settings.LANGUAGE_COOKIE_NAME}"):
         return True
     varies = response.headers.get("Vary", "").lower().replace(",", " ").split()
-    return (name.removeprefix("header ") if name.startswith("header ") else "cookie") in varies
+    kind, _, header = name.partition(" ")
+    return (header if kind == "header" else "cookie") in varies
 
 
-def _watched_part(first_causes, noted, render):
+def _watched_part(noted, render):
     """A replacement of the tag {% cache %} that finds parts stored for everybody, without a visitor's name."""
 
     def wrapper(node, context):
@@ -222,7 +225,8 @@ def _watched_part(first_causes, noted, render):
         finally:
             for name, cause in noted[before:]:
                 if name.startswith(OF_VISITOR):
-                    first_causes.setdefault("shared-part", cause)
+                    noted.append(("shared-part", cause))
+                    break
 
     return wrapper
 
@@ -239,12 +243,12 @@ def _forget_user(context):
 
 
 @contextlib.contextmanager
-def readers_of(settings, harmless, first_causes, noted):
+def readers_of(settings, harmless, noted):
     """Yields a dictionary that gets each read of the visitor that keeps the page out of the layers, by the layers'
     names (`cookie:theme`, `user-agent`), each with its reader, `site1.country.Country`.
 
-    `first_causes` and `noted` get the line of each as `reads NAME` of a cookie, `header NAME` of another. The
-    request is watched at the place of CachingMiddleware.
+    `noted` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched at the
+    place of CachingMiddleware.
     """
     from django.test import override_settings
 
@@ -263,7 +267,6 @@ def readers_of(settings, harmless, first_causes, noted):
             readers.setdefault(name, _reader(frames))
             key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
             noted.append((key, cause_of(sys._getframe(2))))
-            first_causes.setdefault(*noted[-1])
 
     _NOTES.append(note)
     try:
