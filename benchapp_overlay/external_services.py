@@ -97,14 +97,15 @@ def _sessions(engine, folder):
 
 def _cache(alias, cache):
     """A cache of this machine; a cache elsewhere would be production's."""
-    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(_listed(cache.get("LOCATION"))):
+    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(listed(cache.get("LOCATION"))):
         return cache
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
 
 
 def is_served_here(cache):
     """True for a cache in a server of this machine, such as Redis or memcached."""
-    return bool(ON_SERVERS.search(cache.get("BACKEND", ""))) and _all_here(_listed(cache.get("LOCATION")))
+    places = listed(cache.get("LOCATION"))
+    return bool(places and ON_SERVERS.search(cache.get("BACKEND", ""))) and _all_here(places)
 
 
 def _channels(layer):
@@ -140,7 +141,7 @@ def _search(settings, folder):
     found = {}
     for name, (key, plain) in SEARCH.items():
         for alias, engine in (settings.get(name) or {}).items():
-            here = not engine.get(key) or _all_here(_listed(engine[key]))
+            here = not engine.get(key) or _all_here(listed(engine[key]))
             in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
             found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
     return found
@@ -160,7 +161,7 @@ def without_toolbar(middleware):
     return [name for name in middleware if not name.startswith("debug_toolbar.")]
 
 
-def _listed(places):
+def listed(places):
     """Places one by one, from a list or one text."""
     return places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places or ""))
 

@@ -23,6 +23,12 @@ def loaded(name, path):
     return module
 
 
+def is_own_module(name):
+    """True if a module is of the project and not of a package."""
+    path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
+    return Path.cwd() in path.parents and "site-packages" not in path.parts
+
+
 def module_of_caching(name):
     """A module of the caching app by its file: the project need not have the app."""
     return loaded(OF_CACHING + name, FOLDER / "benchapp" / "caching" / name)

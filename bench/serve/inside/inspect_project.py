@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode
 
 import inspect_kit
 from error_words import in_a_line, in_words, where
-from inspect_kit import loaded
+from inspect_kit import is_own_module, loaded
 from inspect_pages import HERE, LOCAL, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import cache_servers, plain, services, uses_cache
@@ -79,7 +79,7 @@ def inspect(question, folder):
     copy_sqlite(folder)
     facts.update(from_settings(settings), **services(settings))
     external = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
-    facts["cache_servers"] = cache_servers(settings.CACHES, external.is_served_here)
+    facts["cache_servers"] = cache_servers(settings.CACHES, external)
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
     with replaced(settings, noted_static(settings)):
@@ -497,12 +497,6 @@ def spread_paths(routes):
     for turn in itertools.zip_longest(*by_app.values()):
         found += [route for route in turn if route]
     return list(dict.fromkeys([*found, *others]))
-
-
-def is_own_module(name):
-    """True if a module is of the project and not of a package."""
-    path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
-    return Path.cwd() in path.parents and "site-packages" not in path.parts
 
 
 def as_served(settings, remote, folder):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import inspect_kit
 from error_words import in_a_line
+from inspect_kit import is_own_module
 
 # So long nobody waits for a database, a cache or a storage.
 RESPONSE_S = 3
@@ -137,9 +138,9 @@ def lint():
     loader = MigrationLoader(connection, ignore_no_migrations=True)
     for app, name in loader.graph.leaf_nodes():
         module = __import__(type(loader.graph.nodes[app, name]).__module__, fromlist=["x"])
-        path = Path(module.__file__)
-        if Path.cwd() not in path.parents or "site-packages" in path.parts:
+        if not is_own_module(module.__name__):
             continue
+        path = Path(module.__file__)
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit, Exception):
             call_command(linter, app, name, no_cache=True, stdout=output)

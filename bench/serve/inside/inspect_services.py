@@ -17,7 +17,8 @@ CSP_PROCESSOR = "django.template.context_processors.csp"
 CSP_SETTINGS = ("SECURE_CSP", "SECURE_CSP_REPORT_ONLY")
 CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.sessions.backends.cached_db")
 REDIS = re.compile("Redis|Valkey")
-PORT = re.compile(r":(\d+)(/|$)")
+# Not the end of an IPv6 address.
+PORT = re.compile(r"(?<!:):(\d+)(?=[/?]|$)")
 LOADS_CACHE_TAG = re.compile(r"{%\s*load\s[^%]*\bcache\b")
 
 
@@ -40,15 +41,21 @@ def session_cache(settings):
     return f"CACHES[{settings.SESSION_CACHE_ALIAS!r}]" if settings.SESSION_ENGINE in CACHED_SESSIONS else ""
 
 
-def cache_servers(caches, is_served_here):
-    """A command that starts the server of each cache of this machine, at the place that the settings name."""
-    return {f"CACHES[{alias!r}]": started_by(cache) for alias, cache in caches.items() if is_served_here(cache)}
+def cache_servers(caches, external):
+    """A command that starts the server of each cache of this machine, at the place that the settings name.
+
+    external  the module of the overlay that knows external services
+    """
+    found = {}
+    for alias, cache in caches.items():
+        if external.is_served_here(cache):
+            place = str(external.listed(cache["LOCATION"])[0])
+            found[f"CACHES[{alias!r}]"] = started_by(cache, place)
+    return found
 
 
-def started_by(cache):
-    """The command that starts Redis or memcached at the first place of a cache."""
-    places = cache["LOCATION"]
-    place = str(places[0] if isinstance(places, (list, tuple)) else re.split("[;,]", str(places))[0])
+def started_by(cache, place):
+    """The command that starts Redis or memcached at this place."""
     is_redis = REDIS.search(cache["BACKEND"])
     if place.startswith(("unix:", "/")):
         path = urlsplit(place).path

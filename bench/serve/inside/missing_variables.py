@@ -9,9 +9,9 @@ import os
 import re
 import sys
 import traceback
-from pathlib import Path
 
 from error_words import in_a_line
+from inspect_kit import is_own_module
 from settings_statements import lines_that_run
 from time_limit import NoResponse, time_limit
 
@@ -96,34 +96,34 @@ def fields_given(failed, load):
 def variable_given(failed, load):
     """A variable with which the import gets further, and that import; None without one."""
     for name in failed.unset[:TRIES]:
-        value = value_for(name, failed, load)
-        if value is not None:
-            os.environ[name] = value
-            return [name], imported(load)
+        found = import_with(name, failed, load)
+        if found:
+            return [name], found
         os.environ.pop(name, None)
     return None
 
 
-def value_for(name, failed, load):
-    """A value of a variable with which the import gets further, or fails otherwise; None if nothing changes."""
+def import_with(name, failed, load):
+    """The import with a value of a variable that lets it get further, or fail otherwise; None if nothing changes."""
     otherwise = None
     for value in VALUES:
         os.environ[name] = value
         found = imported(load)
         if found.error is None or found.lines > failed.lines:
-            return value
+            return found
         # Several variables may be read in one line, or checked at once.
-        if found.lines == failed.lines and name in failed.words and name not in found.words:
-            otherwise = otherwise or value
-    return otherwise
+        if not otherwise and found.lines == failed.lines and name in failed.words and name not in found.words:
+            otherwise = value, found
+    if otherwise is None:
+        return None
+    os.environ[name], found = otherwise
+    return found
 
 
 def imported(load):
     """The settings, imported again."""
-    own = str(Path.cwd()) + os.sep
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if file.startswith(own) and "site-packages" not in file and name != "__main__":
+    for name in list(sys.modules):
+        if name != "__main__" and is_own_module(name):
             del sys.modules[name]
     error = None
     with lookups() as looked_up, lines_that_run() as ran:

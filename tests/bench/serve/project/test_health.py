@@ -141,8 +141,17 @@ def test_caches_of_this_machine_that_are_down_are_named_with_a_command_that_star
     port = free_port()
     backends = {"redis": "redis.RedisCache", "memcached": "memcached.PyMemcacheCache"}
     places = {
-        "redis": {"default": f"redis://:secret@127.0.0.1:{port}/1", "socket": "unix:///nowhere/redis.sock?db=1"},
-        "memcached": {"kept": f"127.0.0.1:{port}", "pages": "unix:/nowhere/cached.sock", "far": "cache.example:11211"},
+        "redis": {
+            "default": f"redis://:secret@127.0.0.1:{port}/1",
+            "numbered": f"redis://127.0.0.1:{port}?db=1",
+            "socket": "unix:///nowhere/redis.sock?db=1",
+        },
+        "memcached": {
+            "kept": f"127.0.0.1:{port}",
+            "pages": "unix:/nowhere/cached.sock",
+            "far": "cache.example:11211",
+            "nowhere": [],
+        },
     }
     caches = {}
     for kind, of_kind in places.items():
@@ -155,6 +164,7 @@ def test_caches_of_this_machine_that_are_down_are_named_with_a_command_that_star
     commands_named = {name: line.split("`")[1] for name, line in lines.items()}
     assert commands_named == {
         "CACHES['default']": f"redis-server --port {port}",
+        "CACHES['numbered']": f"redis-server --port {port}",
         "CACHES['socket']": "redis-server --unixsocket /nowhere/redis.sock",
         "CACHES['kept']": f"memcached -p {port}",
         "CACHES['pages']": "memcached -s /nowhere/cached.sock",
