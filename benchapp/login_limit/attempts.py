@@ -46,6 +46,9 @@ _current: ContextVar[Attempt | None] = ContextVar("login_attempt", default=None)
 def begin(limits: Mapping[str, int]) -> bool:
     """Take a place in each of the limits; False if failures hold all places of one."""
     release()
+    if not limits:
+        # A login without a password, such as single sign-on.
+        return True
     key = uuid.uuid4()
     begun = _take_places(limits, key)
     for _ in range(PAUSES):
@@ -59,6 +62,8 @@ def begin(limits: Mapping[str, int]) -> bool:
 async def abegin(limits: Mapping[str, int]) -> bool:
     """Take places like `begin`, and wait without a thread."""
     await arelease()
+    if not limits:
+        return True
     key = uuid.uuid4()
     begun = await sync_to_async(_take_places)(limits, key)
     for _ in range(PAUSES):
@@ -98,8 +103,7 @@ async def arelease() -> None:
 
 def _note(limits: Mapping[str, int], key: uuid.UUID, begun: bool | None) -> bool:
     """Remember the attempt, and return whether it has begun."""
-    if limits:
-        _current.set(Attempt(limits, key if begun else None))
+    _current.set(Attempt(limits, key if begun else None))
     return bool(begun)
 
 
@@ -116,9 +120,6 @@ def _keep_places(limits: Mapping[str, int]) -> bool:
 
 def _take_places(limits: Mapping[str, int], key: uuid.UUID) -> bool | None:
     """Take a place in each limit, or none; False if failures hold all places of one, None if it is to try again."""
-    if not limits:
-        # A login without a password, such as single sign-on.
-        return True
     free = _free_places(limits)
     if free is None:
         return False

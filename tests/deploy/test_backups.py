@@ -21,12 +21,13 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from bench import paths, programs
+from bench import paths
 from bench.serve.project.opened import UnderTest, open_project
 from tests import postgresql, projects, waiting
 from tests.cases import kit
 from tests.conftest import new_postgresql_database
 from tests.deploy.backed_up import POSTGRESQL, SQLITE, Site, migrated, rendered, site_on
+from tests.skips import needs
 
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
@@ -40,8 +41,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database."""
     if request.param == SQLITE:
         return f"sqlite:///{tmp_path / 'site.sqlite3'}"
-    if programs.find(["pg_dump"]) is None:
-        pytest.skip("program not installed: pg_dump")
+    needs("pg_dump")
     return request.getfixturevalue("postgresql_database")
 
 
@@ -74,8 +74,7 @@ def migrated_on_server(
     fresh_host, postgresql_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
     """The URL and the name of a PostgreSQL database with the same tables, to be copied."""
-    if programs.find(["pg_dump"]) is None:
-        pytest.skip("program not installed: pg_dump")
+    needs("pg_dump")
     with new_postgresql_database(postgresql_url) as url:
         migrated(*fresh_host, url, tmp_path_factory.mktemp("migrated"))
         yield url, url.rpartition("/")[2]

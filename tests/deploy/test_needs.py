@@ -27,7 +27,7 @@ from bench.serve.deployment.case import must_resolve
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest, open_project
 from tests.deploy import few
-from tests.deploy.running import ONE, PATIENCE_S, get, runnable
+from tests.deploy.running import ONE, PATIENCE_S, client_of, get, runnable
 from tests.projects import write
 
 pytestmark = pytest.mark.servers
@@ -213,9 +213,9 @@ def served(request, shop) -> Iterator[Served]:
     stack, layer = request.param
     runnable(stack, layer)
     changes = ONE | ({"compress_pages": "on"} if layer == "none" else {})
-    with deployment.deployed(must_resolve(shop, stack, layer, changes=changes)) as running:
-        sends_files = catalog.read().stack(stack).env.get("BENCHAPP_WHITENOISE") == "0"
-        yield Served(stack, f"{running.url}/", sends_files, running.logs)
+    case = must_resolve(shop, stack, layer, changes=changes)
+    with deployment.deployed(case) as running:
+        yield Served(stack, f"{running.url}/", case.web_server_has_static_files, running.logs)
 
 
 def over(cases: list[tuple[str, str]], shows: few.Facts = few.of_stack) -> pytest.MarkDecorator:
@@ -347,7 +347,7 @@ def test_a_body_that_no_view_reads_is_refused_by_the_project(served):
 
 @over(STACKS)
 def test_a_response_to_head_leaves_nothing_for_the_next_request(served):
-    with httpx2.Client(base_url=served.url, timeout=10) as client:
+    with client_of(served.url) as client:
         for _ in range(TIMES):
             assert (client.head("/").status_code, client.get("/scheme/").text) == (200, "http")
 
@@ -362,7 +362,7 @@ def test_a_broken_escape_is_never_the_home_page(served):
 @over(STACKS)
 def test_no_header_of_a_client_says_that_it_came_over_tls(served):
     for name in ("X-Forwarded-Proto", "X_Forwarded_Proto"):
-        assert httpx2.get(f"{served.url}scheme/", headers={name: "https"}, timeout=30).text == "http"
+        assert get(f"{served.url}scheme/", headers={name: "https"}).text == "http"
 
 
 @over(ASGI, shows=lambda name: {name})

@@ -36,7 +36,7 @@ def names_read(response: HttpResponseBase) -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {"headers": [], "cookies": []}
     for name in sorted(names):
-        cookie = name.removeprefix(COOKIE)
-        if cookie not in NO_HEADERS:
-            found["cookies" if name.startswith(COOKIE) else "headers"].append(cookie)
+        plain = name.removeprefix(COOKIE)
+        if plain not in NO_HEADERS:
+            found["cookies" if name.startswith(COOKIE) else "headers"].append(plain)
     return found

@@ -104,7 +104,7 @@ def _settings_of(statement):
 
 
 def _names_debug(node):
-    return any("DEBUG" in _dotted(it) for it in ast.walk(node))
+    return any("DEBUG" in (getattr(it, "id", ""), getattr(it, "attr", "")) for it in ast.walk(node))
 
 
 def _chooses_by_debug(statement):
@@ -126,12 +126,3 @@ def _literal(key, file, statement):
             calls = any(isinstance(it, ast.Call) for it in ast.walk(statement))
             return f"{file}:{node.lineno}", calls
     return "", False
-
-
-def _dotted(node):
-    """The names of `os.environ` in their order; none of another expression."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        return [*_dotted(node.value), node.attr]
-    return []

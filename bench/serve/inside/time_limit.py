@@ -1,4 +1,4 @@
-"""A limit on the time of a page, which may hang. Runs in any project's interpreter."""
+"""A limit on the time of a page or an import, which may hang. Runs in any project's interpreter."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import threading
 
 
 class NoResponse(BaseException):
-    """A page that did not come in time; no `except Exception` of the project catches this."""
+    """A page or an import that took too long; no `except Exception` of the project catches this."""
 
 
 @contextlib.contextmanager

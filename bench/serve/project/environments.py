@@ -68,7 +68,7 @@ def _around(folder: Path) -> list[Path]:
 
 
 def _listings(folder: Path) -> list[str]:
-    """The files of `MADE_BY` in the folder. A library that poetry manages has no lock file, but a table."""
+    """The files of `CREATED_BY` in the folder. A library that poetry manages has no lock file, but a table."""
     found = [name for name in CREATED_BY if (folder / name).is_file()]
     with contextlib.suppress(OSError, ValueError):
         table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))

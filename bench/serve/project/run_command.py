@@ -86,7 +86,7 @@ def run_probe_script(
     """
     inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
-        response = Path(scratch) / "answer.json"
+        response = Path(scratch) / "response.json"
         done = subprocess.run(
             [str(python), str(INSIDE / script), str(response), *words],
             cwd=folder,

@@ -25,7 +25,7 @@ STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
 def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
     """A style sheet or script refers to a missing file, such as a source map, and collectstatic fails."""
     for file, reference in examination.facts.dangling_references.items():
-        yield Occurrence(f"{file} refers to {reference}, which nobody has: collectstatic fails", file)
+        yield Occurrence(f"{file} refers to {reference}, which no finder has: collectstatic fails", file)
 
 
 @finding(
