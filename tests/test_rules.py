@@ -330,6 +330,22 @@ def test_no_command_goes_through_a_shell():
     assert [path for path in BENCH_FILES + INSIDE_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 
 
+STARTS = {"run", "Popen", "check_output", "check_call", "call"}
+
+
+def test_no_program_that_the_instrument_starts_reads_its_input():
+    """It would take what a user pipes into a command, and Ansible refuses an input that does not block."""
+    found = []
+    for path in BENCH_FILES:
+        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        for call in calls:
+            module, _, name = ast.unparse(call.func).rpartition(".")
+            given = {keyword.arg for keyword in call.keywords}
+            if module == "subprocess" and name in STARTS and not given & {"stdin", "input", None}:
+                found.append(f"{path.relative_to(paths.KIT)}:{call.lineno}")
+    assert found == []
+
+
 def test_no_test_changes_how_every_thread_waits():
     changes = re.compile(r'setattr\((\w+\.)?time, "(sleep|monotonic)"')
     tests = sorted((paths.KIT / "tests").rglob("*.py"))

@@ -139,7 +139,8 @@ def _interface(address: str) -> str:
     """The name of the network interface with this address; empty if unknown."""
     argv = ["ip", "-o", "-4", "addr", "show", "to", f"{address}/32"]
     try:
-        printed = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+        nothing = subprocess.DEVNULL
+        printed = subprocess.run(argv, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, check=False).stdout
     except OSError:
         return ""
     if not printed:

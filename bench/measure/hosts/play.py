@@ -64,7 +64,8 @@ class TaskResult:
 class Plays:
     """A playbook that makes trials, one play each, as a context: Ansible starts once, not for each trial.
 
-    Each play begins with a task that reads the variables of a trial from the named pipe `queue`.
+    Each play begins with a task that reads the variables of a trial from the named pipe `queue`. Each start of Ansible
+    has its own pipe.
     """
 
     def __init__(self, playbook: Path, inventory: Inventory) -> None:
@@ -74,7 +75,6 @@ class Plays:
     def __enter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="benchapp-ansible-")
         self._queue = Path(self._folder.name) / "queue"
-        os.mkfifo(self._queue)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,6 +88,7 @@ class Plays:
             _end(process)
             assert process.stdout
             process.stdout.close()
+            _close(self._queue)
 
     def play(
         self, variables: Mapping[str, Any], output: Path, limit_s: float, begun: Callable[[str], None]
@@ -119,6 +120,7 @@ class Plays:
         program = programs.find(["ansible-playbook"])
         if program is None:
             raise BenchError(f"program not installed: ansible-playbook; install it: {INSTALL}")
+        os.mkfifo(self._queue)
         given = json.dumps({"queue": str(self._queue)})
         # Ansible ends the programs on all hosts at SIGTERM, which the kernel sends if this process is killed.
         setpriv = shutil.which("setpriv")
@@ -189,6 +191,13 @@ def _give(process: subprocess.Popen[str], queue: Path, text: str) -> bool:
             pipe.write(text)
         return True
     return False
+
+
+def _close(queue: Path) -> None:
+    """Remove the named pipe, and end a reader that Ansible left behind: it would take the next trial's variables."""
+    writing = os.open(queue, os.O_RDWR | os.O_NONBLOCK)
+    queue.unlink()
+    os.close(writing)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

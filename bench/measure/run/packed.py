@@ -85,7 +85,8 @@ def _by_zstd(path: Path) -> Iterator[BinaryIO]:
     if program is None:
         raise BenchError(f"{path}: compressed with zstd: install the package zstd")
     command = [program, "--decompress", "--stdout", "--quiet", "--", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing) as process:
         output = cast(BinaryIO, process.stdout)
         try:
             yield output

@@ -65,7 +65,8 @@ class Releases:
         _add_inside(folder)
         change(folder)
         # As installers do: a starting worker would otherwise compile the site first. Compiled files were copied.
-        subprocess.run([str(project.python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
+        compiling = [str(project.python), "-m", "compileall", "-q", str(folder)]
+        subprocess.run(compiling, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         (folder / "var").mkdir(exist_ok=True)
         self._identity.give(folder / "var")
         return folder

@@ -121,6 +121,8 @@ def read(path: Path) -> Inventory:
     strict = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
         [program, "-i", path, "--list"],
+        # Ansible refuses a terminal or pipe that does not block.
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, **strict},

@@ -239,7 +239,7 @@ def repository(folder: Path) -> Path:
     try:
         # A repository may surround the folder without tracking it.
         command = ["git", "-C", str(root), "ls-files", "--error-unmatch", "--", file]
-        subprocess.run(command, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return folder
     return root

@@ -96,7 +96,14 @@ def _queried(folder: Path, command: tuple[str, ...]) -> Path | None:
     env["PIPENV_IGNORE_VIRTUALENVS"] = "1"
     try:
         done = subprocess.run(
-            command, cwd=folder, env=env, capture_output=True, text=True, timeout=QUERY_TIMEOUT_S, check=True
+            command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=QUERY_TIMEOUT_S,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
