@@ -19,13 +19,13 @@ from types import FrameType
 
 from bench import paths
 from bench.cli import options
+from bench.columns import columns
 from bench.errors import BenchError
 from bench.measure.faults import judge
 from bench.measure.records.folder import RUN_FILE, read_run
 from bench.measure.report.write import write_text
 from bench.measure.run import guards
 from bench.measure.run.session import new_folder, now
-from bench.measure.stats.columns import columns
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment.layout import fresh_directory

@@ -117,7 +117,7 @@ ORDER = [
     "cli",
 ]
 DOORS = ["serve", "verify", "measure", "cli"]
-TOP = {"errors", "paths", "interrupt", "means", "printer", "programs", "words"}
+TOP = {"columns", "errors", "paths", "interrupt", "means", "printer", "programs", "words"}
 # Records of outcomes and names that both a run's folder and a report hold.
 DECLARED = {"bench.means", "bench.serve.catalog.names", "bench.verify.hosts.host_costs", "bench.verify.outcome"}
 
@@ -170,12 +170,25 @@ def test_serving_knows_no_other_door_and_nothing_below_the_command_line_knows_it
         assert [name for name in modules_imported(path) if name.split(".")[1] in beyond] == [], path
 
 
+@pytest.mark.parametrize("command", ["list", "doctor", "up", "reload", "render", "check"])
+def test_a_command_that_only_serves_starts_without_the_code_of_the_other_doors(command):
+    reached, left = set(), {f"bench.cli.{command}"}
+    while left:
+        name = left.pop()
+        reached.add(name)
+        folder = paths.KIT / name.replace(".", "/")
+        path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        left |= modules_imported(path) - reached
+    assert "bench.serve.catalog.catalog" in reached
+    assert {name for name in reached if name.split(".")[1] in ("verify", "measure")} == set()
+
+
 @pytest.mark.parametrize(
     ("package", "own"), [("records", {"stats"}), ("report", {"stats", "records"}), ("stats", set())]
 )
 def test_results_are_read_without_what_made_them(package, own):
     allowed = {f"bench.measure.{name}" for name in (package, *own)} | DECLARED
-    allowed |= {"bench.errors", "bench.paths", "bench.words"}
+    allowed |= {"bench.columns", "bench.errors", "bench.paths", "bench.words"}
     for path in sorted((paths.KIT / "bench" / "measure" / package).glob("*.py")):
         wrong = [
             name

@@ -8,9 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.errors import BenchError, hint
-from bench.measure.records.folder import RUN_FILE
-from bench.measure.stats.rate_search import Limit, parse_limit
+from bench.errors import hint
 from bench.serve.machine.ports import MAX_PORT
 
 # The first port that needs no right: ip(7).
@@ -44,26 +42,6 @@ def layer(text: str) -> str:
         together = text.replace(",", "+")
         raise argparse.ArgumentTypeError(f"{text}: write {together} for all of them in one, or repeat --layer for each")
     return text
-
-
-def limit(text: str) -> Limit:
-    """A latency limit such as p95=200ms."""
-    try:
-        return parse_limit(text)
-    except BenchError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def results_folder(text: str) -> Path:
-    """A folder of results, not necessarily existing."""
-    path = Path(text)
-    try:
-        (path / RUN_FILE).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
-    return path
 
 
 def count(most: int = 1_000_000) -> Callable[[str], int]:

@@ -11,13 +11,16 @@ import argparse
 import json
 import sys
 
-from bench.cli import options
+from bench.cli import measure_options, options
 from bench.errors import BenchError
 from bench.measure.report.build import read_measured
 from bench.measure.report.comparison import compare, render
 from bench.printer import Printer
 
-OPTIONS = (options.BEFORE, options.AFTER, options.FORCE_COMPARE, options.FAIL_IF_B, options.JSON)
+OPTIONS = (
+    *(measure_options.BEFORE, measure_options.AFTER, measure_options.FORCE_COMPARE, measure_options.FAIL_IF_B),
+    options.JSON,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,19 +11,21 @@ from pathlib import Path
 
 import msgspec
 
-from bench.cli import options, request_args
+from bench.cli import argument_types, measure_options, options, request_args
+from bench.cli.options import Option
 from bench.cli.stops import run_until_stopped
+from bench.columns import columns, paragraph
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.faults import judge, prepare
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.faults.prepare import PreparedFaults
 from bench.measure.faults.test_bed import FaultsProgress, FaultsTestBed
+from bench.measure.records.fault_outcomes import GROUPS
 from bench.measure.records.folder import read_faults, require_new
 from bench.measure.report import page, write
 from bench.measure.run import guards
 from bench.measure.run.session import Session
-from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, say, working
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import case_name
@@ -31,11 +33,24 @@ from bench.words import case_name
 # Of what is printed at the end.
 WIDTH = 80
 
+FAULT = Option(
+    ("--fault",),
+    f"a fault, or a group: {', '.join(GROUPS)} (repeatable; default: all)",
+    "faults",
+    "FAULT",
+    argument_types.name,
+    many=True,
+    usual=(),
+    complete=lambda _: (*FAULTS, *GROUPS),
+)
+LIST_FAULTS = Option(("--list-faults",), "print the faults, and what happens", "faults", resumes=True)
+ROUNDS = replace(measure_options.ROUNDS, help="number of times for each fault (default: 1)")
+GUARD = measure_options.guard(judge.BOUNDS)
 
 OPTIONS = (
     *(options.STACKS, replace(options.LAYERS, help=f"{options.LAYERS.help[:-1]}; default: {NO_LAYER})"), options.ALL),
-    *(options.SIZE, *options.PROJECT_SERVED, options.ALLOW_WRITES, options.FAULT, options.LIST_FAULTS),
-    *(options.FAULT_ROUNDS, options.FAULT_GUARD, options.OUTPUT, options.RESUME, options.DRY_RUN, options.JSON),
+    *(options.SIZE, *options.PROJECT_SERVED, options.ALLOW_WRITES, FAULT, LIST_FAULTS),
+    *(ROUNDS, GUARD, measure_options.OUTPUT, measure_options.RESUME, measure_options.DRY_RUN, options.JSON),
 )
 
 

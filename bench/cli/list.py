@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from bench.cli import options
-from bench.measure.stats.columns import columns, paragraph
+from bench.columns import columns, paragraph
 from bench.printer import Printer, working
 from bench.serve.catalog import values
 from bench.serve.catalog.compatibility import NOT_INSTALLED

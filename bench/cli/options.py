@@ -1,36 +1,27 @@
 """The table of options: each is declared once, with the type of its value and its combinations.
 
-A command lists its options; help, refusals and shell completion are derived from the table.
+A command lists its options; help, refusals and shell completion are derived from the table. Here are the options of
+serving. An option whose values need the code of one command is declared in the module of the command.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench import paths
 from bench.cli import argument_types
+from bench.columns import columns
 from bench.errors import BenchError
-from bench.measure import load, stats
-from bench.measure.faults import judge
-from bench.measure.faults.kinds import FAULTS
-from bench.measure.records.fault_outcomes import GROUPS as FAULT_GROUPS
-from bench.measure.report import ci
-from bench.measure.run import guards, plan, replay, workload
-from bench.measure.stats.columns import columns
 from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT, variants
 from bench.serve.catalog.values import PRODUCTION
-from bench.serve.production import containers
-from bench.serve.project import description, pythons
+from bench.serve.project import pythons
 from bench.serve.project.opened import UnderTest, is_kits, open_project
-from bench.verify.outcome import GROUPS as CHECK_GROUPS
-from bench.verify.suite import all_checks
 from bench.words import joined, option_words
 
 Completer = Callable[[argparse.Namespace], Iterable[str]]
@@ -106,14 +97,6 @@ class Add(argparse.Action):
 SERVED = "what is served"
 
 
-def _workloads(args: argparse.Namespace) -> list[str]:
-    """The workloads of a project; empty for an unreadable project, because its command explains why."""
-    try:
-        return workload.names(description.read_description(project_folder(args) or paths.KIT, args.config)[0])
-    except BenchError:
-        return []
-
-
 STACKS = Option(
     ("STACK",),
     "a stack of `list`; --stack STACK is the same",
@@ -184,20 +167,6 @@ CONFIG = Option(
 APPLIED = (ENV, SET, PROJECT, CONFIG)
 PROJECT_SERVED = (DATABASE, ENV, SET, PYTHON, PROJECT, CONFIG)
 
-WORKLOAD = Option(
-    ("--workload",),
-    f"a workload of the project; NAME{workload.CLOSE}: with a connection a request (default: the first)",
-    SERVED,
-    "WORKLOAD",
-    argument_types.name,
-    complete=_workloads,
-    hosts=True,
-)
-WORKLOADS = replace(WORKLOAD, help=WORKLOAD.help.replace("(", "(repeatable; "), many=True, usual=())
-REFS = Option(("--ref",), "serve a commit (repeatable); . is the working tree", SERVED, "REF", many=True, usual=())
-SAME_RESPONSES = Option(
-    ("--same-responses",), "fail a case whose pages differ from the first --ref's", SERVED, needs="--ref"
-)
 ALL = Option(("--all",), "every stack and layer not named", SERVED)
 TARGET = Option(
     ("--target",),
@@ -225,202 +194,15 @@ ALLOW_WRITES = Option(
     target=True,
 )
 
-# --- Load ----------------------------------------------------------------------------------------
-
-LOAD = "load"
-
-CONNECTIONS = Option(
-    ("--connections",),
-    f"connections (repeatable; default: {plan.LEVEL})",
-    LOAD,
-    "N",
-    argument_types.count(plan.MAX_CONNECTIONS),
-    many=True,
-    usual=(),
-    hosts=True,
-)
-RATE = Option(
-    ("--rate",),
-    "fixed requests/s (repeatable); x1: those of a recording",
-    LOAD,
-    "N",
-    replay.rate,
-    many=True,
-    usual=(),
-    hosts=True,
-    excludes=("--connections",),
-)
-CAPACITY = Option(
-    ("--capacity",),
-    "find the highest rate within a latency: p95=200ms",
-    LOAD,
-    "LIMIT",
-    argument_types.limit,
-    hosts=True,
-    excludes=("--until-decided", "--rate", "--connections"),
-)
-DURATION = Option(
-    ("--duration",),
-    f"seconds of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
-    LOAD,
-    "SECONDS",
-    argument_types.count(plan.MAX_SECONDS),
-    hosts=True,
-)
-TOOL = Option(
-    ("--tool",),
-    f"{', '.join(load.CHOICES)} (default: the best that is installed)",
-    LOAD,
-    "TOOL",
-    argument_types.choice(load.CHOICES),
-    complete=lambda _: load.CHOICES,
-)
-
-# --- When to stop --------------------------------------------------------------------------------
-
-STOP = "when to stop"
-
-ROUNDS = Option(
-    ("--rounds",),
-    f"trials of each case (default: {plan.ROUNDS}; {plan.ROUNDS_UNTIL_DECIDED} until decided)",
-    STOP,
-    "N",
-    argument_types.count(plan.MAX_ROUNDS),
-    hosts=True,
-)
-UNTIL_DECIDED = Option(("--until-decided",), "drop cases that cannot win, until one leads or all tie", STOP)
-MAX_TIME = Option(
-    ("--max-time",),
-    "time limit, such as 3m (at least two rounds are made)",
-    STOP,
-    "TIME",
-    argument_types.seconds,
-    needs="--until-decided",
-)
-MARGIN = Option(
-    ("--margin",),
-    f"ignore smaller differences (default: {stats.MARGIN})",
-    STOP,
-    "SHARE",
-    argument_types.share,
-    hosts=True,
-)
-KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils trials", STOP, resumes=True)
-
-
-# Verdicts that may fail a run.
-VERDICTS = ("slower", "inconclusive")
-FAIL_IF = Option(
-    ("--fail-if",),
-    "exit with 1 if a later --ref is slower, or inconclusive",
-    STOP,
-    "VERDICT",
-    argument_types.choice(VERDICTS),
-    complete=lambda _: VERDICTS,
-    many=True,
-    usual=(),
-    resumes=True,
-    needs="--ref",
-)
-
-
-def _guard(bounds: Mapping[str, float]) -> Option:
-    usual = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items())
-    text = f"bound of a guard, or off (repeatable): {usual}"
-    return Option(("--guard",), text, STOP, "NAME=BOUND", many=True, usual=(), hosts=True)
-
-
-GUARD = _guard(guards.BOUNDS)
-FAULT_GUARD = _guard(judge.BOUNDS)
-
 # --- Results -------------------------------------------------------------------------------------
 
 RESULTS = "results"
 
-OUTPUT = Option(
-    ("-o", "--output"),
-    "folder of the results (default: results/DATE-TIME)",
-    RESULTS,
-    "DIR",
-    argument_types.results_folder,
-    hosts=True,
-)
-OUTPUT_PAGE = replace(OUTPUT, help="the page (default: DIR/report.html)", metavar="FILE", read=Path)
-OUTPUT_FILES = replace(OUTPUT, help="a new or empty folder", read=Path, required=True)
-RESUME = Option(
-    ("--resume",),
-    "go on with the results in this folder",
-    RESULTS,
-    "DIR",
-    argument_types.results_folder,
-    resumes=True,
-    hosts=True,
-    source="takes its plan from {}",
-)
-DRY_RUN = Option(
-    ("--dry-run",), "print the plan and how long it takes; start nothing", RESULTS, hosts=True, excludes=("--json",)
-)
 JSON = Option(("--json",), "as JSON, for programs", RESULTS, resumes=True, hosts=True, target=True)
-CI_FORMAT = Option(
-    ("--format",),
-    f"print it for continuous integration: {', '.join(ci.FORMATS)}",
-    RESULTS,
-    "FORMAT",
-    argument_types.choice(ci.FORMATS),
-    complete=lambda _: ci.FORMATS,
-    excludes=("--json", "--schema"),
-)
-FAIL_IF_B = replace(FAIL_IF, help="exit with 1 if B is slower, or inconclusive (repeatable)", group=RESULTS, needs="")
-SCHEMA = Option(("--schema",), "print the JSON Schema of the files of results", RESULTS, excludes=("--json",))
-FOLDERS = Option(
-    ("DIR",), "folder of a run or of faults", RESULTS, "DIR", argument_types.results_folder, many=True, usual=()
-)
-BEFORE = Option(("DIR_A",), "folder of a run", RESULTS, "DIR_A", argument_types.results_folder)
-AFTER = replace(BEFORE, names=("DIR_B",), help="folder of the run to compare with it", metavar="DIR_B")
-
-# --- Checks and faults ---------------------------------------------------------------------------
-
-CHECK = Option(
-    ("--check",),
-    "only this check (repeatable)",
-    "checks",
-    "CHECK",
-    argument_types.name,
-    many=True,
-    usual=(),
-    complete=lambda _: [check.name for check in all_checks()],
-    target=True,
-)
-GROUP = Option(
-    ("--group",),
-    f"only this group (repeatable): {', '.join(CHECK_GROUPS)}",
-    "checks",
-    "GROUP",
-    argument_types.choice(tuple(CHECK_GROUPS)),
-    complete=lambda _: CHECK_GROUPS,
-    many=True,
-    usual=(),
-    target=True,
-)
-QUICK = Option(("--quick",), "leave out the checks that take seconds, as `run` does", "checks", target=True)
-LIST_CHECKS = Option(("--list-checks",), "print the checks, and what each proves", "checks", hosts=True, target=True)
 LIST_FINDINGS = Option(("--list",), "list all rules, and examine nothing", RESULTS)
-FAULT = Option(
-    ("--fault",),
-    f"a fault, or a group: {', '.join(FAULT_GROUPS)} (repeatable; default: all)",
-    "faults",
-    "FAULT",
-    argument_types.name,
-    many=True,
-    usual=(),
-    complete=lambda _: (*FAULTS, *FAULT_GROUPS),
-)
-LIST_FAULTS = Option(("--list-faults",), "print the faults, and what happens", "faults", resumes=True)
-FAULT_ROUNDS = replace(ROUNDS, help="number of times for each fault (default: 1)")
 
 # --- Files and servers ---------------------------------------------------------------------------
 
-FORMATS = ("systemd", *containers.FORMS)
 VALUES = Option(
     ("--values",),
     f"a FILE.toml of your own (default: {PRODUCTION})",
@@ -431,18 +213,6 @@ VALUES = Option(
     excludes=("--local",),
 )
 LOCAL = Option(("--local",), "files for `up` on this machine", "files")
-FORMAT = Option(
-    ("--format",),
-    f"{', '.join(FORMATS)} (default: {FORMATS[0]})",
-    "files",
-    "FORMAT",
-    argument_types.choice(FORMATS),
-    complete=lambda _: FORMATS,
-    hosts=True,
-    excludes=("--local", "--inventory"),
-)
-FORCE_RENDER = Option(("--force",), "also render a stack unfit for production", "files", hosts=True)
-FORCE_COMPARE = Option(("--force",), "compare runs from different environments anyway", RESULTS)
 PORT = Option(("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.port)
 RESTART = Option(("--restart",), "restart dead processes, as systemd does, and say so", SERVED)
 WORKERS = Option(("--workers",), "also run the project's task workers, on the queues that it names", SERVED)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-from bench.cli import options
+from bench.cli import argument_types, measure_options, options
+from bench.cli.options import Option
 from bench.errors import BenchError
 from bench.measure.records import schema
 from bench.measure.records.folder import read_run
@@ -16,7 +17,17 @@ from bench.measure.report import ci, write
 from bench.measure.report.document import Document
 from bench.printer import say, working
 
-OPTIONS = (options.FOLDERS, options.OUTPUT_PAGE, options.JSON, options.CI_FORMAT, options.SCHEMA)
+FORMAT = Option(
+    ("--format",),
+    f"print it for continuous integration: {', '.join(ci.FORMATS)}",
+    options.RESULTS,
+    "FORMAT",
+    argument_types.choice(ci.FORMATS),
+    complete=lambda _: ci.FORMATS,
+    excludes=("--json", "--schema"),
+)
+
+OPTIONS = (measure_options.FOLDERS, measure_options.OUTPUT_PAGE, options.JSON, FORMAT, measure_options.SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

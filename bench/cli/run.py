@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import ssl
 
-from bench.cli import options, request_args, stops
+from bench.cli import measure_options, options, request_args, stops
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.hosts import prepare_hosts
@@ -27,11 +27,11 @@ from bench.verify.hosts import host_record
 from bench.words import first_names
 
 OPTIONS = (
-    *(options.STACKS, options.LAYERS, options.ALL, options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
-    *(options.REFS, options.SAME_RESPONSES),
-    *(options.INVENTORY, options.CONNECTIONS, options.RATE, options.CAPACITY, options.DURATION, options.TOOL),
-    *(options.ROUNDS, options.UNTIL_DECIDED, options.MAX_TIME, options.MARGIN, options.FAIL_IF, options.GUARD),
-    *(options.KEEP_GOING, options.OUTPUT, options.RESUME, options.DRY_RUN),
+    *(options.STACKS, options.LAYERS, options.ALL, measure_options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
+    *(measure_options.REFS, measure_options.SAME_RESPONSES, options.INVENTORY),
+    *measure_options.LOADS,
+    *measure_options.STOPS,
+    *(measure_options.OUTPUT, measure_options.RESUME, measure_options.DRY_RUN),
 )
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from bench.cli import options, request_args
+from bench.cli import measure_options, options, request_args
 from bench.cli.stops import run_until_stopped
+from bench.columns import columns, paragraph
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import Plan, options_of, project_words
@@ -26,7 +27,6 @@ from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import Session
 from bench.measure.run.tuner import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
-from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, working
 from bench.words import command_line
 
@@ -34,11 +34,12 @@ from bench.words import command_line
 ROUNDS = 3
 VALUES_FILE = "values.toml"
 
+DURATION = replace(measure_options.DURATION, help=f"seconds of a trial (default: {CAPACITY_DURATION_S})")
 
 OPTIONS = (
-    *(options.STACK, options.LAYER, options.WORKLOAD, options.SIZE, *options.PROJECT_SERVED),
-    *(options.CAPACITY, replace(options.DURATION, help=f"seconds of a trial (default: {CAPACITY_DURATION_S})")),
-    *(options.GUARD, options.OUTPUT, options.RESUME, options.JSON),
+    *(options.STACK, options.LAYER, measure_options.WORKLOAD, options.SIZE, *options.PROJECT_SERVED),
+    *(measure_options.CAPACITY, DURATION, measure_options.GUARD),
+    *(measure_options.OUTPUT, measure_options.RESUME, options.JSON),
 )
 
 

@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from itertools import product
 
-from bench.cli import options
+from bench.cli import argument_types, options
+from bench.cli.options import Option
 from bench.errors import BenchError, DeploymentError
-from bench.measure.run.progress import show_check
 from bench.printer import Printer, say, working
 from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.catalog.names import NO_LAYER, variants
@@ -28,7 +28,7 @@ from bench.verify import changing, summary
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import reached
-from bench.verify.outcome import Outcome, Skip
+from bench.verify.outcome import GROUPS, Outcome, Skip
 from bench.verify.site import Site, discover_site, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_response, target_site
@@ -44,6 +44,30 @@ THOROUGH_S, QUICK_S = 60, 15
 # Seconds of requests by many clients at once.
 LOAD_S = 2.5
 
+CHECK = Option(
+    ("--check",),
+    "only this check (repeatable)",
+    "checks",
+    "CHECK",
+    argument_types.name,
+    many=True,
+    usual=(),
+    complete=lambda _: [check.name for check in all_checks()],
+    target=True,
+)
+GROUP = Option(
+    ("--group",),
+    f"only this group (repeatable): {', '.join(GROUPS)}",
+    "checks",
+    "GROUP",
+    argument_types.choice(tuple(GROUPS)),
+    complete=lambda _: GROUPS,
+    many=True,
+    usual=(),
+    target=True,
+)
+QUICK = Option(("--quick",), "leave out the checks that take seconds, as `run` does", "checks", target=True)
+LIST_CHECKS = Option(("--list-checks",), "print the checks, and what each proves", "checks", hosts=True, target=True)
 
 OPTIONS = (
     *(options.STACKS, options.LAYERS, options.ALL, options.SIZE, options.DATABASE, options.ENV),
@@ -51,7 +75,7 @@ OPTIONS = (
     replace(options.SET, hosts=True),
     *(options.PYTHON, options.PROJECT, options.CONFIG, options.ALLOW_WRITES),
     *(options.TARGET, options.INVENTORY),
-    *(options.CHECK, options.GROUP, options.QUICK, options.LIST_CHECKS, options.JSON),
+    *(CHECK, GROUP, QUICK, LIST_CHECKS, options.JSON),
 )
 
 
@@ -101,7 +125,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
             printer.say(f"promise of {promise}")
         what = f"{args.stack[0]} with layer {args.layer[0]}"
         with reached(case, found) as deployed:
-            outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
+            outcomes = proofs.prove(deployed, summary.show_check(printer, f"{what}: "))
         printer.say(
             f"{what} on {len(found.hosts)} hosts: {summary.count(outcomes)} ({time.monotonic() - started:.1f} s)"
         )
@@ -131,7 +155,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
         context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
         _print_notes(notes, printer, {})
-        outcomes = run_suite(context, selection, show_check(printer))
+        outcomes = run_suite(context, selection, summary.show_check(printer))
         return outcomes, [], [*notes, *changing.notes(context.site)]
 
 
@@ -203,7 +227,7 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
     try:
         with deployment.deployed(case, progress=printer.show) as running:
             _print_notes(running.notes, printer, noted)
-            found = verifier.verify(running, show_check(printer, f"{case.name}: "))
+            found = verifier.verify(running, summary.show_check(printer, f"{case.name}: "))
             _print_notes(verifier.notes, printer, noted)
             if died := running.died():
                 found.append(_not_up(stack, layer, died))

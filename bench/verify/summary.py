@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bench.printer import Printer
+from bench.verify.check import Check
 from bench.verify.outcome import Outcome, Skip
 from bench.words import plural
 
@@ -26,6 +28,15 @@ HARM = {
     "files": "visitors read half a page",
     "advisories": "a published fault of caches is here again",
 }
+
+
+def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
+    """Show each check at its start, on a terminal; `words` begin the line."""
+
+    def show(done: int, total: int, item: Check) -> None:
+        printer.show(f"{words}{done} of {total} checks, {item.group}: {item.name}")
+
+    return show
 
 
 def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str] = ()) -> dict[str, Any]:

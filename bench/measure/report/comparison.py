@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from bench.columns import columns, paragraph
 from bench.errors import BenchError
 from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
 from bench.measure.stats import Estimate, Table
-from bench.measure.stats.columns import columns, paragraph
 from bench.words import INCONCLUSIVE, LEADS, TIES, interval_text, number, one_line, plural, size
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]

@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench.columns import columns
 from bench.measure.records.capacity import overloaded
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import INTERFERENCE, Trial, discarded_by
 from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables, verdict
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
-from bench.measure.stats.columns import columns
 from bench.serve.catalog.names import NO_LIMIT
 from bench.words import number
 

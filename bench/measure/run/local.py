@@ -28,7 +28,7 @@ from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError, newest_log
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement, Resolve
-from bench.measure.run.progress import RunProgress, show_check
+from bench.measure.run.progress import RunProgress
 from bench.measure.run.queries import Queries
 from bench.measure.run.session import Journal, TestBed
 from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
@@ -184,7 +184,8 @@ class LocalTestBed(TrialBed):
 
     def verify(self, running: Running) -> list[Outcome]:
         """The outcomes of all quick checks of the suite."""
-        shown = show_check(self.progress.printer, f"{running.case.stack.name}, layer {running.case.layer_name}: ")
+        words = f"{running.case.stack.name}, layer {running.case.layer_name}: "
+        shown = summary.show_check(self.progress.printer, words)
         return self._verifier.verify(running, shown)
 
     def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.measure.records.capacity import (
@@ -24,18 +24,8 @@ from bench.measure.stats.rate_search import Limit
 from bench.printer import Printer
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.machine.processes import MachineLoad
-from bench.verify.check import Check
 from bench.verify.summary import by_reason
 from bench.words import command_line, duration, estimate, interval_text, plural
-
-
-def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
-    """Show each check at its start, on a terminal; `words` begin the line."""
-
-    def show(done: int, total: int, item: Check) -> None:
-        printer.show(f"{words}{done} of {total} checks, {item.group}: {item.name}")
-
-    return show
 
 
 class RunProgress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from bench.columns import paragraph
 from bench.errors import BenchError, GlobalFault
 from bench.measure.records.capacity import Staircase
 from bench.measure.records.records import RunInfo
@@ -17,8 +18,6 @@ from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, rate_words
 from bench.measure.run.schedules import Schedule
 from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Settings, SettingsSearch, TuningSpace
-from bench.measure.stats.columns import paragraph
-from bench.measure.stats.rate_search import parse_limit
 from bench.printer import Printer
 from bench.serve.catalog import catalog, values
 from bench.serve.catalog.values import BENCH, PRODUCTION
@@ -97,7 +96,9 @@ class Tuner:
         self._first = prepared.cases[0]
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
         self.workload = self._first.record.workload
-        self.limit = parse_limit(plan.capacity)
+        # `tune` searches only within a limit.
+        assert plan.limit is not None
+        self.limit = plan.limit
         self._resolve = bed.resolver(project, plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
