@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import inspect
 import os
 import re
@@ -21,8 +22,9 @@ from bench.cli import main
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records import schema
 from bench.measure.records.fault_outcomes import GROUPS as FAULT_GROUPS
-from bench.serve.catalog import catalog
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.catalog.manifest import PLACES, Layer, Stack
+from bench.serve.catalog.server import SERVERS, Break, Declaration, Server, source
 from bench.serve.project import description
 from bench.verify.outcome import GROUPS as CHECK_GROUPS
 from bench.verify.suite import all_checks
@@ -147,12 +149,15 @@ def _stack(stack: Stack) -> str:
     parts.append(_table(("server, innermost first", "what it is", "speaks"), rows))
     if stack.reason:
         values = ", ".join(f"`{name} = {value!r}`" for name, value in stack.values.items())
-        parts.append(f"**Values of its own:** {values or 'none'}: {stack.reason}")
+        parts.append(f"**Unlike other stacks:** {values}{': ' if values else ''}{stack.reason}")
     if stack.production:
         parts.append(f"**In production:** {_sentence(stack.production)}")
-    parts.append(_declared(chain.from_iterable(part.declares for part in (stack, *stack.servers))))
-    parts.append(_broken(chain.from_iterable(part.breaks for part in (stack, *stack.servers))))
-    parts.append(_files([*stack.folders, *(paths.DEPLOY / "servers" / server.name for server in stack.servers)]))
+    parts.append(_declared(compatibility.declared((), stack)))
+    # The stack's own reason wins.
+    broken = [*chain.from_iterable(server.breaks for server in stack.servers), *stack.breaks]
+    parts.append(_broken({(item.fault, item.layers): item for item in broken}.values()))
+    manifests = [folder / "stack.toml" for folder in stack.folders]
+    parts.append(_files([*manifests, *_read_by(stack.servers, stack.folders)]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -177,7 +182,7 @@ def _layer(layer: Layer) -> str:
     rows = [
         ("caches", layer.caches),
         ("where", PLACES[layer.kind] if layer.kind else "nowhere"),
-        ("services", ", ".join(layer.services) or "none"),
+        ("services", ", ".join(map(_service, layer.services)) or "none"),
         ("a write invalidates", layer.invalidation or "nothing: the time to live ends a stale page"),
         ("many requests for a missing page", layer.coalesces or "each renders it"),
         ("several web hosts", layer.several_hosts or f"no: {layer.one_host}"),
@@ -187,13 +192,26 @@ def _layer(layer: Layer) -> str:
         parts.append(f"**Unsafe:** {_sentence(layer.unsafe)}")
     if layer.in_site:
         parts.append(f"**In your own code:** {_sentence(layer.in_site)}")
-    parts += [_declared(layer.declares), _broken(layer.breaks), _files([layer.folder])]
+    parts += [_declared(layer.declares), _broken(layer.breaks)]
+    parts.append(_files([*layer.folder.iterdir(), *_read_by(layer.servers, [layer.folder])]))
     return "\n\n".join(part for part in parts if part)
 
 
-def _declared(items: Iterable[Any]) -> str:
-    rows = [(_link(item.check), _sentence(item.reason)) for item in items]
+def _service(name: str) -> str:
+    return "memcached or redis, by the value `cache`" if name == compatibility.CHOSEN_CACHE else name
+
+
+def _declared(items: Iterable[Declaration]) -> str:
+    rows = []
+    for item in items:
+        only = [*item.stacks, *filter(None, [item.server])]
+        rows.append((_link(item.check), _reason(item.reason, only)))
     return f"## Known limitations\n\n{_table(('check', 'reason'), rows)}" if rows else ""
+
+
+def _reason(text: str, only: Sequence[str]) -> str:
+    """A reason and what it is limited to."""
+    return f"{_sentence(text)}. Only with {', '.join(only)}." if only else _sentence(text)
 
 
 def _link(name: str) -> str:
@@ -202,20 +220,27 @@ def _link(name: str) -> str:
     return f"[`{name}`](../{page}.md#{name})"
 
 
-def _broken(items: Iterable[Any]) -> str:
-    rows = []
-    for item in items:
-        layers = f" Only with {', '.join(item.layers)}." if item.layers else ""
-        rows.append((_link(item.fault), _sentence(item.reason) + layers))
+def _broken(items: Iterable[Break]) -> str:
+    rows = [(_link(item.fault), _reason(item.reason, item.layers)) for item in items]
     return f"## Faults that visitors notice\n\n{_table(('fault', 'what happens'), rows)}" if rows else ""
 
 
-def _files(folders: Iterable[Path]) -> str:
+def _read_by(servers: Iterable[Server], folders: Sequence[Path]) -> list[Path]:
+    """The manifests of servers, and the sources of the files that they read: in these folders or their own."""
+    found = []
+    for server in servers:
+        home = SERVERS / server.name
+        found.append(home / "server.toml")
+        for name in server.file_names:
+            found += filter(None, [source(folder, name) for folder in (*folders, home, SERVERS)])
+    return found
+
+
+def _files(files: Iterable[Path]) -> str:
     """The files that a reader opens next, by their paths in the clone."""
-    files = chain.from_iterable(folder.glob("*") for folder in folders)
     names = sorted({path.relative_to(paths.DEPLOY.parent) for path in files})
     lines = [f"- `{name}`" for name in names if "__pycache__" not in name.parts]
-    return "## Files\n\n" + "\n".join(lines) if lines else ""
+    return "## Files\n\n" + "\n".join(lines)
 
 
 def _picture(boxes: Sequence[str]) -> str:
@@ -279,9 +304,11 @@ def _meaning(value: dict[str, Any]) -> str:
 def _project_keys() -> str:
     """A table a struct of `[tool.benchapp]`, from its docstring."""
     parts = ["# Keys of a project", "Every key is optional. [Your own project](../your-own-project.md) has examples."]
-    structs = [
-        item for _, item in inspect.getmembers(description, inspect.isclass) if item.__module__ == description.__name__
-    ]
+    structs = []
+    for _, item in inspect.getmembers(description, inspect.isclass):
+        # Other classes there are no tables of the file.
+        if (item.__doc__ or "").startswith("`[tool.benchapp"):
+            structs.append(item)
     structs.sort(key=lambda item: item is not description.Description)
     for struct in structs:
         about, _, fields = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")
@@ -357,6 +384,16 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _sentence(text: str) -> str:
-    """A text that begins with a capital letter."""
-    text = " ".join(text.split())
-    return text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
+    """A text that begins with a capital letter, or with a name that has none: gunicorn, uWSGI, cache_page."""
+    words = text.split()
+    if len(words) < 2 or words[0] in _names() or not re.fullmatch("[a-z]+(-[a-z]+)*[,:;]?", words[0]):
+        return " ".join(words)
+    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])
+
+
+@functools.cache
+def _names() -> frozenset[str]:
+    """The names of layers and servers."""
+    known = catalog.read()
+    servers = chain.from_iterable(stack.servers for stack in known.stacks.values())
+    return frozenset([*known.layers, *(server.name for server in servers)])

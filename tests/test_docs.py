@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
@@ -39,10 +40,21 @@ reference_pages.write_all()
 """
 
 
+def write_reference(folder):
+    env = os.environ | {"PYTHONPATH": str(paths.KIT)}
+    subprocess.run([sys.executable, "-c", WRITE, str(folder)], cwd=DOCS, env=env, check=True)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The pages of the reference, by kind and name, as Markdown."""
+    folder = once.made(tmp_path_factory, "reference", write_reference)
+    return lambda kind, name: (folder / kind / f"{name}.md").read_text("utf-8")
+
+
 def test_a_second_build_leaves_the_pages_alone_that_the_first_one_reads(tmp_path):
     def write():
-        env = os.environ | {"PYTHONPATH": str(paths.KIT)}
-        subprocess.run([sys.executable, "-c", WRITE, str(tmp_path)], cwd=DOCS, env=env, check=True)
+        write_reference(tmp_path)
         return {page: page.stat().st_mtime_ns for page in tmp_path.rglob("*.md")}
 
     before = write()
@@ -51,7 +63,40 @@ def test_a_second_build_leaves_the_pages_alone_that_the_first_one_reads(tmp_path
     assert write() == before
 
 
-def chain(site, kind, name):
+def test_the_page_of_a_stack_lists_the_files_that_its_servers_read(reference):
+    for name, stack in catalog.read().stacks.items():
+        paths_shown = re.findall("^- `(deploy/.+)`$", reference("stacks", name), flags=re.M)
+        shown = {path.rpartition("/")[2].removesuffix(".j2") for path in paths_shown}
+        read = chain.from_iterable(server.file_names for server in stack.servers)
+        assert shown == {"stack.toml", "server.toml", *read}, name
+
+
+def test_the_page_of_a_stack_has_only_limitations_that_hold_behind_its_servers(reference):
+    assert "`chunked-body`" in reference("stacks", "granian")
+    behind_nginx = reference("stacks", "nginx-granian")
+    assert "`chunked-body`" not in behind_nginx
+    assert "## Known limitations" not in behind_nginx
+
+
+def test_the_page_of_a_layer_says_for_which_servers_a_limitation_is(reference):
+    page = reference("layers", "uwsgi-cache")
+    rows = [row for row in page.splitlines() if row.startswith("| [`told-of-writes`]")]
+    assert len(rows) == 1
+    assert rows[0].endswith("Only with cherokee-uwsgi-roundrobin. |")
+
+
+def test_no_page_of_a_layer_shows_a_template(reference):
+    for name in catalog.read().layers:
+        assert "{{" not in reference("layers", name)
+
+
+def test_the_keys_of_a_project_are_those_of_its_file(reference):
+    titles = re.findall("^## (.+)$", reference(".", "project-keys"), flags=re.M)
+    assert "[tool.benchapp]" in titles
+    assert [title for title in titles if not title.startswith("[tool.benchapp")] == []
+
+
+def boxes_of(site, kind, name):
     """The boxes of the picture on a page of the reference."""
     page = (site / "reference" / kind / f"{name}.html").read_text("utf-8")
     picture = page.partition('<ol class="chain">')[2].partition("</ol>")[0]
@@ -62,9 +107,9 @@ def test_each_stack_and_layer_has_a_page_with_its_chain(site):
     known = catalog.read()
     for name, stack in known.stacks.items():
         servers = [server.name for server in reversed(stack.servers)]
-        assert chain(site, "stacks", name) == ["client", *servers, "Django"]
+        assert boxes_of(site, "stacks", name) == ["client", *servers, "Django"]
     for name, layer in known.layers.items():
-        boxes = chain(site, "layers", name)
+        boxes = boxes_of(site, "layers", name)
         assert layer.is_none == (not boxes)
         assert layer.is_none or layer.title in " ".join(boxes)
 
