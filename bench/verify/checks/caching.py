@@ -259,7 +259,8 @@ def other_methods(context: Context) -> Iterator[Finding]:
                 yield from context.judge(response, hits.has_paragraph("method", expected))
     path = hits.path_with_response(shows=["body"])
     for _ in range(hits.TIMES):
-        yield from context.expect(path, status(200), method="GET", body=b"of another", when="with a body")
+        # A server may refuse a GET with a body.
+        yield from context.expect(path, status(200, 400), method="GET", body=b"of another", when="with a body")
         yield from context.expect(path, hits.has_paragraph("body", ""), when="after one with a body")
 
 
