@@ -1,5 +1,5 @@
 # Two commands matter: `make bench` and `make test`. `make help` lists the rest.
-# PYTHON=python3.13 uses another interpreter, with a virtual environment of its own.
+# PYTHON=python3.13 uses another interpreter, with a separate virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
@@ -7,9 +7,9 @@ BIN := $(VENV)/bin
 ifndef RUN_DIR
 RUN_DIR := results/quick-$(shell date +%Y%m%d-%H%M%S)
 endif
-# A quick answer: gunicorn alone and two application servers behind Nginx, or both alone where Nginx is missing, without a
-# cache and with whole pages cached in Django, on a visit of several pages. Pages written as files would come out alike behind
-# each Nginx, and minutes do not tell one from the other.
+# A quick comparison: gunicorn on its own and two application servers behind Nginx, or both on their own if Nginx is missing,
+# without a cache and with whole pages cached in Django, on a visit of several pages. Pages written as files would come out
+# alike behind each Nginx, and minutes do not tell one from the other.
 # Rounds are made of the cases that may be the best, until one leads or the time is up: what is left of four minutes after
 # the installation, less some seconds for the report. Two rounds are always made.
 # STACKS="granian uvicorn" LAYERS="none varnish" BUDGET=10m looks at others, or longer.
@@ -119,7 +119,7 @@ audit: $(BIN)/uv  ## look for published holes of the pinned packages
 $(BIN)/uv: $(VENV)/.installed
 	$(PIP) 'uv>=0.9,<1'
 
-examples: $(VENV)/.installed-dev  ## write deploy/examples anew, after a change of a template or a value
+examples: $(VENV)/.installed-dev  ## write deploy/examples again, after a change of a template or a value
 	$(BIN)/python -m tests.deploy.examples
 
 clean:  ## remove virtual environments, caches, databases and collected files; results stay
@@ -127,7 +127,7 @@ clean:  ## remove virtual environments, caches, databases and collected files; r
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 venv: $(VENV)/.installed  ## make the virtual environment, .venv
-	@# mod_wsgi is compiled for one Python, so it is built here where it can be, also where Apache came after the environment.
+	@# mod_wsgi is compiled for one Python, so it is built here if it can be, also if Apache came after the environment.
 	@# Its stacks are skipped elsewhere.
 	@! command -v apxs > /dev/null || test -e "$$($(BIN)/mod_wsgi-express module-location 2> /dev/null)" || \
 		$(PIP) --force-reinstall '$(MODWSGI)' || \
@@ -149,7 +149,7 @@ $(VENV)-projects/.installed:
 	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' 'celery>=5.5,<6' redis psycopg2-binary
 	@touch $@
 
-# Django takes psycopg 3 as soon as it can be imported: it has a folder of its own, which tests add to PYTHONPATH.
+# Django takes psycopg 3 as soon as it can be imported: it has a separate folder, which tests add to PYTHONPATH.
 $(VENV)-psycopg3/.installed: $(VENV)/.installed
 	@echo "make: installing psycopg 3 into $(VENV)-psycopg3"
 	rm -rf $(VENV)-psycopg3

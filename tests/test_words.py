@@ -84,6 +84,15 @@ CEILINGS = {
         "CONTRIBUTING.md": 0,
         "CHANGELOG.md": 0,
     },
+    "words of the dialect in files": {
+        "deploy/**/*": 0,
+        "templates/**/*": 0,
+        "Makefile": 0,
+        "Containerfile": 0,
+        "action.yml": 0,
+        "pyproject.toml": 0,
+        ".ci/*": 0,
+    },
 }
 
 PRONOUNS = re.compile(r"\b(it|its|that|those|which|what|such|there|whose|whom|them|they|these)\b", re.IGNORECASE)
@@ -150,6 +159,12 @@ def pages(place: str) -> list[str]:
     return [path.read_text() for path in sorted(ROOT.glob(place))]
 
 
+def files(place: str) -> list[str]:
+    """The text of whole files, without Python's `is None`."""
+    found = [path for path in sorted(ROOT.glob(place)) if path.is_file()]
+    return [path.read_text(errors="replace").replace(" is None", "") for path in found]
+
+
 def pronouns(texts: list[str]) -> float:
     """Pronouns in per cent of all words."""
     words = sum(len(WORD.findall(text)) for text in texts)
@@ -171,6 +186,7 @@ MEASURES: dict[str, tuple[Callable[[str], list[str]], Callable[[list[str]], floa
     "words of the dialect in printed text": (printed, dialect),
     "words of the dialect in comments": (comments, dialect),
     "words of the dialect in pages": (pages, dialect),
+    "words of the dialect in files": (files, dialect),
 }
 
 

@@ -27,7 +27,7 @@ class Protocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name, value):
-        """A header has come. Each counts for a little more than its bytes, for it costs memory of its own."""
+        """A header has come. Each counts for a little more than its bytes, because it takes memory itself."""
         self._limit(len(name) + len(value) + 4)
         super().on_header(name, value)
 

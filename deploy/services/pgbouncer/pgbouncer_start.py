@@ -13,7 +13,7 @@ NAMES = ("BENCHAPP_DATABASE_URL", "DATABASE_URL")
 
 
 def database_url() -> str:
-    """The URL of the site's database; the secrets have the last word, and a comment is a line of its own."""
+    """The URL of the site's database; the secrets have the last word, and a comment has its line to itself."""
     found = dict(os.environ)
     secrets = Path(os.environ.get("CREDENTIALS_DIRECTORY", ""), "secrets.env")
     if "CREDENTIALS_DIRECTORY" in os.environ and secrets.is_file():
