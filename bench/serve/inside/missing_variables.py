@@ -72,11 +72,16 @@ def missing_variables(failed, load):
     names = []
     with contextlib.suppress(NoResponse), time_limit(LIMIT_S):
         while failed.error and not isinstance(failed.error, OF_CODE):
-            got_past = fields_given(failed, load) or variable_given(failed, load)
+            if listed := listed_as_missing(failed.error):
+                names += listed
+                os.environ.update(dict.fromkeys(listed, VALUES[0]))
+                failed = imported(load)
+                continue
+            got_past = variable_given(failed, load)
             if not got_past:
                 break
-            found, failed = got_past
-            names += found
+            name, failed = got_past
+            names.append(name)
     # Fields of a class are not looked up one by one.
     return [
         *(name for name in failed.looked_up if name in names),
@@ -84,13 +89,10 @@ def missing_variables(failed, load):
     ]
 
 
-def fields_given(failed, load):
-    """The variables of the fields that a class of pydantic lacks, and the import with a value for each; else None."""
-    names = [name for name in missing_fields(failed.error) if name not in os.environ and NAME.fullmatch(name)]
-    if not names:
-        return None
-    os.environ.update(dict.fromkeys(names, VALUES[0]))
-    return names, imported(load)
+def listed_as_missing(error):
+    """The unset variables that a class of settings finds missing."""
+    listed = missing_fields(error) or missing_validated(error)
+    return [name for name in listed if name not in os.environ and NAME.fullmatch(name)]
 
 
 def variable_given(failed, load):
@@ -98,7 +100,7 @@ def variable_given(failed, load):
     for name in failed.unset[:TRIES]:
         found = import_with(name, failed, load)
         if found:
-            return [name], found
+            return name, found
         os.environ.pop(name, None)
     return None
 
@@ -150,3 +152,41 @@ def missing_fields(error):
                 fields, prefix = {*kind.model_fields}, kind.model_config.get("env_prefix") or ""
     # An alias is the whole name.
     return [f"{prefix}{name}".upper() if name in fields else name for name in missing]
+
+
+def missing_validated(error):
+    """The variables of all settings that validators of dynaconf find missing; its error names the first of them.
+
+    https://www.dynaconf.com/validation/
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        validators = frame.f_locals.get("self")
+        if type(validators).__name__ != "ValidatorList":
+            continue
+        with contextlib.suppress(AttributeError):
+            settings = validators.settings
+            prefix = (settings.get("ENVVAR_PREFIX_FOR_DYNACONF") or "").partition(",")[0]
+            names = dict.fromkeys(lacking(validators, settings))
+            return [variable_of(name, prefix.upper()) for name in names]
+    return []
+
+
+def lacking(validators, settings):
+    """The names of settings that are required by one of the validators, and missing."""
+    for validator in validators:
+        if type(validator).__name__ == "AndValidator":
+            yield from lacking(validator.validators, settings)
+            continue
+        try:
+            validator.validate(settings)
+        except Exception:
+            for name in getattr(validator, "names", ()):
+                if not settings.exists(name):
+                    yield name
+
+
+def variable_of(name, prefix):
+    """The variable that dynaconf reads for a setting: DJANGO_MAIL__host for `mail.host`."""
+    first, *keys = name.split(".")
+    setting = "__".join([first.upper(), *keys])
+    return f"{prefix}_{setting}" if prefix else setting

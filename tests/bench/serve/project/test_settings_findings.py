@@ -391,6 +391,47 @@ def test_the_variable_of_an_empty_secret_key_is_named(new_project):
         inspection.inspect(description.read(new_project("import os\nSECRET_KEY = os.environ.get('SECRET_KEY')")))
 
 
+# Validators of settings that are read from the whole environment, as dynaconf's are: its error names the first only.
+VALIDATED = """
+import os
+
+
+class Validator:
+    def __init__(self, *names, needed=True):
+        self.names, self.needed = names, needed
+
+    def validate(self, settings):
+        for name in self.names:
+            if self.needed and not settings.exists(name):
+                raise ValueError(f"{name} is required in env DEVELOPMENT")
+
+
+class Settings(dict):
+    def exists(self, name):
+        return f"SHOP_{name}".replace("data.host", "DATA__host") in dict(os.environ.items())
+
+
+class ValidatorList(list):
+    settings = Settings(ENVVAR_PREFIX_FOR_DYNACONF="shop")
+
+    def validate(self):
+        for validator in self:
+            validator.validate(self.settings)
+
+
+ValidatorList(
+    [Validator("KEY", "GIVEN", "PORT"), Validator("OPTIONAL", needed=False), Validator("PORT", "data.host")]
+).validate()
+"""
+
+
+def test_all_settings_are_named_that_validators_find_missing(new_project):
+    folder = new_project(VALIDATED, KEY)
+    (folder / "site.env").write_text("SHOP_GIVEN=1\n")
+    with pytest.raises(BenchError, match="write SHOP_KEY, SHOP_PORT and SHOP_DATA__host into a file"):
+        inspection.inspect(description.read(folder))
+
+
 def test_no_variable_is_named_for_an_error_that_none_mends(new_project):
     settings = "import os\nOPTIONAL = os.getenv('SHOP_OPTIONAL')\nif OPTIONAL:\n    raise ValueError('too')\n1 / 0"
     with pytest.raises(BenchError, match="ZeroDivisionError") as raised:
