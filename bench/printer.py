@@ -66,6 +66,10 @@ class Printer:
         self.clear()
         self._console.out(line)
 
+    def above(self, line: str) -> None:
+        """Write a permanent line above the live one, which stays."""
+        self._console.out(line)
+
     def show(self, words: str) -> None:
         """Replace the live line, cut to the terminal's width; empty words remove it. Does nothing without a terminal.
 
@@ -87,6 +91,7 @@ class Printer:
                 redirect_stderr=False,
             )
             self._live.start()
+            _shown.append(self)
         self._live.refresh()
 
     def clear(self) -> None:
@@ -94,6 +99,7 @@ class Printer:
         if self._live is not None:
             live, self._live = self._live, None
             live.stop()
+            _shown.remove(self)
 
     def _line(self) -> Text:
         seconds = time.monotonic() - self._since
@@ -101,9 +107,25 @@ class Printer:
         return Text(f"{self._prefix}{self._words}{lasting}", no_wrap=True, overflow="ellipsis")
 
 
+# Those with a live line.
+_shown: list[Printer] = []
+
+
 def say(line: str) -> None:
     """Print one line on stdout, for commands without a live line."""
     Printer().say(line)
+
+
+def aside(line: str) -> None:
+    """Write a line on stderr from any thread and module; on a terminal it stands above the live line, if there is one.
+
+    Written past the printer, it would go on where the live line ends.
+    """
+    printers = _shown[-1:] if sys.stderr.isatty() else []
+    for printer in printers:
+        printer.above(line)
+    if not printers:
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

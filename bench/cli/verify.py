@@ -151,6 +151,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     # The running site may be `bench up`, which shares its database.
     lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
+        printer.show("rendering its pages")
         site, env = _site_of(target, project, chosen, args)
         context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
@@ -227,6 +228,7 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
     try:
         with deployment.deployed(case, progress=printer.show) as running:
             _print_notes(running.notes, printer, noted)
+            printer.show(f"{case.name}: rendering its pages")
             found = verifier.verify(running, summary.show_check(printer, f"{case.name}: "))
             _print_notes(verifier.notes, printer, noted)
             if died := running.died():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from bench import printer
 from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.render import names_used
 from bench.serve.project import commands
@@ -51,7 +51,7 @@ class Verifier:
         try:
             return self._verified(running, progress)
         except DatabaseChanged as changed:
-            print(f"{changed}; it is verified again", file=sys.stderr, flush=True)
+            printer.aside(f"{changed}; it is verified again")
         self._sites.clear()
         running.empty_layer()
         return self._verified(running, progress)

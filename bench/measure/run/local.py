@@ -184,9 +184,9 @@ class LocalTestBed(TrialBed):
 
     def verify(self, running: Running) -> list[Outcome]:
         """The outcomes of all quick checks of the suite."""
-        words = f"{running.case.stack.name}, layer {running.case.layer_name}: "
-        shown = summary.show_check(self.progress.printer, words)
-        return self._verifier.verify(running, shown)
+        printer, words = self.progress.printer, f"{running.case.stack.name}, layer {running.case.layer_name}: "
+        printer.show(f"{words}rendering its pages")
+        return self._verifier.verify(running, summary.show_check(printer, words))
 
     def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:
         """Database queries of a request, on average; None if they cannot be counted."""

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 from bench import paths
 from bench.errors import BenchError
+from bench.printer import aside
 from bench.serve.catalog import catalog
 from bench.serve.machine.identity import Identity
 from bench.serve.machine.lock import exclusive, shared
@@ -254,8 +254,8 @@ def prepare(
 ) -> None:
     """Make the database ready to serve: create and fill one of the kit's, check one of the user's.
 
-    `progress` is called with nothing before rows are loaded, which has a separate progress display. Raises BenchError
-    if the user's SQLite file is missing or the workers cannot write to its folder.
+    `progress` is called with each command that makes rows. Raises BenchError if the user's SQLite file is missing or
+    the workers cannot write to its folder.
     """
     if database.is_created or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
@@ -287,26 +287,23 @@ def _fill_once(
         identity.give_tree(path.parent)
     if path is not None and database.source is not None and database.source.is_file():
         if copied(database.source, path, identity) and project.base:
-            progress("")
-            commands.manage(project, shlex.split(MIGRATE), url, identity, show=True)
+            _show_command(project, MIGRATE, url, identity, progress)
         return
     mark, digest = _mark(project, database), _digest(project)
     if is_filled(project, database) and (path is None or path.exists()):
         if not mark.is_file() or mark.read_text("ascii") != digest:
             # Rows of an earlier release of the kit, or of another source, stay.
-            progress("")
-            commands.manage(project, shlex.split(MIGRATE), url, identity, show=True)
+            _show_command(project, MIGRATE, url, identity, progress)
             mark.write_text(digest, "ascii")
         return
     # Commands check URL configurations, which may name static files by their hashes.
     commands.collect_static(project, identity)
-    progress("")
-    print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
+    aside(f"{database.label}: creating the database and loading its rows (once)")
     if path is None:
-        _create_and_fill(project, url, identity)
+        _create_and_fill(project, url, identity, progress)
     else:
         with _replacement(path) as partial:
-            _create_and_fill(project, f"sqlite:///{partial}", identity)
+            _create_and_fill(project, f"sqlite:///{partial}", identity, progress)
     mark.write_text(digest, "ascii")
 
 
@@ -380,12 +377,20 @@ def _replacement(path: Path) -> Iterator[Path]:
     partial.replace(path)
 
 
-def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:
+def _create_and_fill(project: UnderTest, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
     for command in project.description.setup:
-        commands.manage(project, shlex.split(command), url, identity, show=True)
+        _show_command(project, command, url, identity, progress)
     # The cache's table is in no migration.
     if project.overlaid and project.facts.has_database_cache:
-        commands.manage(project, ["createcachetable"], url, identity, show=True)
+        _show_command(project, "createcachetable", url, identity, progress)
+
+
+def _show_command(
+    project: UnderTest, command: str, url: str, identity: Identity, progress: Callable[[str], None]
+) -> None:
+    """Run a command of the project on the rows, which may be silent for long."""
+    progress(f"manage.py {command}")
+    commands.manage(project, shlex.split(command), url, identity, show=True)
 
 
 def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:

@@ -199,7 +199,7 @@ def deployed(
 
     port      the front port on 127.0.0.1; a free one when None
     run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
-    progress  called with each step in words; with nothing before another progress display
+    progress  called with each step in words
     releases  serve a copy of the project, which a new release can replace, rather than the checkout
     shares    the services of another deployment, used instead of own ones
 
@@ -255,7 +255,6 @@ def _brought_up(
     url = _start_services(services, case, shares)
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
-        # The line of the database ends where its commands write their own.
         progress(f"starting {case.name}: its first page")
         broken = health.require(project, url, given, launcher.identity)
     begun = time.monotonic()

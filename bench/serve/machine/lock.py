@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import IO
 
 import psutil
 
+from bench import printer
 from bench.errors import BenchError, GlobalFault
 
 POLL_S = 0.1
@@ -66,7 +66,7 @@ def _acquire(handle: IO[str], operation: int, what: str, timeout_s: float) -> No
         if not waiting:
             waiting = True
             users = _holders(handle)
-            print(f"{what} is in use by {users}; waiting for it up to {timeout_s:g} s", file=sys.stderr, flush=True)
+            printer.aside(f"{what} is in use by {users}; waiting for it up to {timeout_s:g} s")
         time.sleep(POLL_S)
 
 

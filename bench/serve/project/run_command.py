@@ -11,14 +11,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import paths
+from bench import paths, printer
 
 # What a program needs of the caller's environment. All else stays out: servers read their own variables
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
@@ -54,25 +53,53 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with `words`, in a warm process if there is one.
 
-    With `show` the output goes to standard error at once, and is not returned. Raises OSError if it cannot be started,
-    subprocess.TimeoutExpired after `timeout_s`.
+    With `show` each line of the output goes to standard error at once, and is not returned. Raises OSError if it cannot
+    be started, subprocess.TimeoutExpired after `timeout_s`.
     """
     # Some manage.py set the variable whatever it says.
     if env.get(SETTINGS):
         words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]]
-    warm = None if show else _warm.get(_key(interpreter, env))
+    argv = [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words]
+    if show:
+        return _run_shown(argv, env, interpreter.manage_py.parent)
+    warm = _warm.get(_key(interpreter, env))
     if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
         return done
     return subprocess.run(
-        [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words],
+        argv,
         env=env,
         cwd=interpreter.manage_py.parent,
         stdin=subprocess.DEVNULL,
-        stdout=sys.stderr if show else subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=timeout_s,
     )
+
+
+def _run_shown(argv: list[str], env: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that may take minutes, and write each line of its output on stderr as soon as it is there."""
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            argv,
+            env={**env, "PYTHONUNBUFFERED": "1"},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        try:
+            for line in process.stdout or ():
+                printer.aside(line.removesuffix("\n"))
+        except BaseException:
+            process.kill()
+            raise
+        status = process.wait()
+        errors.seek(0)
+        return subprocess.CompletedProcess(argv, status, None, errors.read())
 
 
 def run_probe_script(
@@ -120,8 +147,7 @@ def problem(errors: str) -> str:
 @contextlib.contextmanager
 def announced(what: str, timeout_s: float) -> Iterator[None]:
     """Print on stderr what is waited for, and until when, if the block takes more than a few seconds."""
-    words = f"waiting for {what}, up to {timeout_s:g} s"
-    timer = threading.Timer(SILENT_S, print, [words], {"file": sys.stderr, "flush": True})
+    timer = threading.Timer(SILENT_S, printer.aside, [f"waiting for {what}, up to {timeout_s:g} s"])
     timer.daemon = True
     timer.start()
     try:

@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 
 from bench import paths, programs
 from bench.errors import BenchError
-from bench.printer import Printer
+from bench.printer import Printer, aside
 from bench.serve.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
@@ -172,7 +172,7 @@ def _install(venv: Path, facts: PythonFacts, python: Path, advice: str) -> None:
     done, wanted = venv / "installed", programs.requirements()[programs.SERVERS]
     if done.is_file() and done.read_text("utf-8") == "\n".join(wanted):
         return
-    print(f"installing the servers for Python {facts.version} (once)", file=sys.stderr, flush=True)
+    aside(f"installing the servers for Python {facts.version} (once)")
     _new(venv, python, wanted, f"the servers cannot be installed for Python {facts.version}", advice)
     site = next(venv.glob("lib/python*/site-packages"))
     (site / "kit.pth").write_text(f"{venv / 'kit'}\n", "utf-8")
@@ -221,7 +221,7 @@ def of_listing(folder: Path, python: Path, venv: Path) -> Path:
         raise BenchError(
             f"{folder}: its packages are others, and neither requirements.txt nor pyproject.toml lists them"
         )
-    print(f"installing the packages of {folder} (once)", file=sys.stderr, flush=True)
+    aside(f"installing the packages of {folder} (once)")
     venv.parent.mkdir(parents=True, exist_ok=True)
     with exclusive(venv.with_name(f"{venv.name}.lock"), f"the environment {venv}"):
         _new(venv, python, packages, f"the packages of {folder} cannot be installed", "correct its list")

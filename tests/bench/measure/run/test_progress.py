@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
+import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -16,7 +18,7 @@ from bench.measure.run.outlook import Outlook
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.verified import Verified
 from bench.measure.stats.rate_search import RATES, Limit
-from bench.printer import Printer
+from bench.printer import Printer, aside
 from tests.bench.measure.records import run_data
 from tests.bench.measure.run.test_plan import case
 from tests.waiting import until
@@ -47,6 +49,35 @@ def begin(printer):
 
 def progress_of(printer):
     return RunProgress(printer, run_data.INFO, Outlook(run_data.INFO.plan, (), Verified()))
+
+
+@pytest.mark.parametrize("of_thread", [False, True])
+def test_a_line_of_another_part_stands_above_the_live_line(terminal, monkeypatch, of_thread):
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Printer(terminal) as printer:
+        printer.show("starting")
+        if of_thread:
+            timer = threading.Timer(0, aside, ["waiting for it"])
+            timer.start()
+            timer.join()
+        else:
+            aside("waiting for it")
+        *_, line, live = terminal.getvalue().splitlines()
+        assert line.endswith("\x1b[2Kwaiting for it"), "the live line is erased before the other"
+        assert live.endswith("starting"), "and written again below"
+    written = len(terminal.getvalue())
+    aside("later")
+    assert terminal.getvalue()[written:] == "later\n"
+
+
+def test_a_line_for_a_file_stays_out_of_the_live_line(terminal, monkeypatch):
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    with Printer(terminal) as printer:
+        printer.show("starting")
+        aside("waiting for it")
+    assert file.getvalue() == "waiting for it\n"
+    assert "waiting" not in terminal.getvalue()
 
 
 def test_a_terminal_shows_the_trial_under_way(terminal):

@@ -27,7 +27,7 @@ from bench.serve.project.sqlite_snapshot import snapshot
 from tests.cases import bare, kit
 
 
-def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, capsys):
+def test_the_live_line_names_each_command_that_makes_rows(tmp_path, monkeypatch, capsys):
     steps = []
 
     def manage(project, words, url, identity, show=False):
@@ -41,7 +41,8 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
     chosen = database.parse(project, "sqlite")
     for _ in range(2):
         database.prepare(project, chosen, chosen.url, worker(), steps.append)
-    assert steps == ["", "migrate", "loadfixtures"], "once, and after the line is cleared"
+    shown = ["manage.py migrate --verbosity 0", "migrate", "manage.py loadfixtures", "loadfixtures"]
+    assert steps == shown, "once, and each before it runs"
     assert capsys.readouterr().err == "sqlite: creating the database and loading its rows (once)\n"
 
 

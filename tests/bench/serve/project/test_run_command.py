@@ -90,6 +90,36 @@ def test_a_command_that_fails_says_how(interpreter, word, status, output, last):
     assert done.stderr.splitlines()[-1:] == [*([last] if last else [])]
 
 
+# Ends as the reader of its first line says, which only one who gets the line at once can say.
+SHOWN = """
+import sys, time
+from pathlib import Path
+print("first")
+for _ in range(600):
+    if Path("seen").exists():
+        break
+    time.sleep(0.1)
+else:
+    print("never seen")
+print("last", end="")
+sys.exit("it fails")
+"""
+
+
+def test_lines_of_a_command_are_shown_as_they_come(tmp_path, monkeypatch):
+    (tmp_path / "manage.py").write_text(SHOWN)
+    lines = []
+
+    def aside(line):
+        lines.append(line)
+        (tmp_path / "seen").touch()
+
+    monkeypatch.setattr(run_command.printer, "aside", aside)
+    done = run_command.run(Interpreter((), Path(sys.executable), tmp_path / "manage.py"), ["fill"], {}, show=True)
+    assert lines == ["first", "last"]
+    assert (done.returncode, done.stderr) == (1, "it fails\n")
+
+
 def test_a_command_without_end_is_ended(interpreter, manage_py):
     with pytest.raises(subprocess.TimeoutExpired):
         run_command.run(interpreter, ["slow"], {}, timeout_s=2)
