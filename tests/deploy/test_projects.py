@@ -19,6 +19,7 @@ from bench.measure.faults.fault_context import FIRST, Versions
 from bench.measure.faults.visitors import parse_page_marker
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
+from bench.serve.machine.ports import free_port
 from bench.serve.project.opened import open_project
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 from tests.projects import open_folder, tree
@@ -261,3 +262,25 @@ def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
         'status 200: health = "/admin/login/" in [tool.benchapp] of pyproject.toml'
     )
     assert tree(project) == before
+
+
+DOWN = """
+CACHES = {{"default": {{"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "{place}"}}}}
+SESSION_ENGINE = "django.contrib.sessions.backends.cache"
+"""
+
+
+def test_sessions_in_a_redis_that_is_down_are_the_reason_for_what_fails():
+    port = free_port()
+    urls = "path('in/', admin.site.urls), path('', lambda r: r.session.cycle_key() or HttpResponse('home'))"
+    with made("shop", "") as folder:
+        with (folder / "shop" / "settings.py").open("a") as settings:
+            settings.write(DOWN.format(place=f"redis://127.0.0.1:{port}"))
+        (folder / "shop" / "urls.py").write_text(
+            "from django.contrib import admin\nfrom django.http import HttpResponse\nfrom django.urls import path\n"
+            f"urlpatterns = [{urls}]\n"
+        )
+        for words in (("up", "gunicorn"), ("verify", "gunicorn", "--layer", "none")):
+            done = command("-m", "bench", *words, "--project", str(folder))
+            assert done.returncode == 2
+            assert f"`redis-server --port {port}`" in done.stderr.strip().splitlines()[-1]
