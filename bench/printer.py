@@ -67,7 +67,7 @@ class Printer:
         self._console.out(line)
 
     def above(self, line: str) -> None:
-        """Write a permanent line above the live one, which stays."""
+        """Write a permanent line above the live line."""
         self._console.out(line)
 
     def show(self, words: str) -> None:
@@ -117,9 +117,9 @@ def say(line: str) -> None:
 
 
 def aside(line: str) -> None:
-    """Write a line on stderr from any thread and module; on a terminal it stands above the live line, if there is one.
+    """Write a line on stderr, from any thread and module; on a terminal above the live line.
 
-    Written past the printer, it would go on where the live line ends.
+    A line written past the printer would go on at the end of the live line.
     """
     printers = _shown[-1:] if sys.stderr.isatty() else []
     for printer in printers:

@@ -254,7 +254,7 @@ def prepare(
 ) -> None:
     """Make the database ready to serve: create and fill one of the kit's, check one of the user's.
 
-    `progress` is called with each command that makes rows. Raises BenchError if the user's SQLite file is missing or
+    `progress` is called with each command for rows. Raises BenchError if the user's SQLite file is missing or
     the workers cannot write to its folder.
     """
     if database.is_created or project.copied:
@@ -388,7 +388,7 @@ def _create_and_fill(project: UnderTest, url: str, identity: Identity, progress:
 def _show_command(
     project: UnderTest, command: str, url: str, identity: Identity, progress: Callable[[str], None]
 ) -> None:
-    """Run a command of the project on the rows, which may be silent for long."""
+    """Run a command of the project on the rows, and show the command meanwhile."""
     progress(f"manage.py {command}")
     commands.manage(project, shlex.split(command), url, identity, show=True)
 

@@ -155,7 +155,7 @@ def missing_fields(error):
 
 
 def missing_validated(error):
-    """The variables of all settings that validators of dynaconf find missing; its error names the first of them.
+    """The variables of all settings found missing by validators of dynaconf; the error names the first.
 
     https://www.dynaconf.com/validation/
     """
@@ -172,7 +172,7 @@ def missing_validated(error):
 
 
 def lacking(validators, settings):
-    """The names of settings that are required by one of the validators, and missing."""
+    """The names of missing settings, required by one of the validators."""
     for validator in validators:
         if type(validator).__name__ == "AndValidator":
             yield from lacking(validator.validators, settings)
@@ -186,7 +186,7 @@ def lacking(validators, settings):
 
 
 def variable_of(name, prefix):
-    """The variable that dynaconf reads for a setting: DJANGO_MAIL__host for `mail.host`."""
+    """The variable of a setting of dynaconf: DJANGO_MAIL__host for `mail.host`."""
     first, *keys = name.split(".")
     setting = "__".join([first.upper(), *keys])
     return f"{prefix}_{setting}" if prefix else setting

@@ -77,7 +77,7 @@ def run(
 
 
 def _run_shown(argv: list[str], env: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command that may take minutes, and write each line of its output on stderr as soon as it is there."""
+    """Run a command, and write each line of output on stderr at once."""
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
