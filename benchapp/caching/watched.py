@@ -25,7 +25,7 @@ HARMLESS_META |= {"CONTENT_TYPE", "HTTP_TRANSFER_ENCODING", "CSRF_COOKIE_NEEDS_U
 HARMLESS_META |= {"SERVER_SOFTWARE", "GATEWAY_INTERFACE"}
 # A layer takes these away, or has them in the page's name.
 HARMLESS_META |= {"HTTP_ACCEPT_ENCODING"}
-HARMLESS_SCOPE = frozenset({"type", "asgi", "method", "path", "root_path", "query_string", "state"})
+HARMLESS_SCOPE = frozenset({"type", "asgi", "method", "path", "root_path", "query_string"})
 # Names in the scope of ASGI that META has, too.
 SCOPE_NAMES = {"client": "remote-addr", "server": "server-name", "http_version": "server-protocol", "headers": ALL}
 # The address as the client wrote it.

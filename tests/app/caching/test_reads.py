@@ -99,6 +99,8 @@ OF_SCOPE: dict[str, Callable[[Any], object]] = {
     "scope client": lambda request: request.scope["client"],
     "scope headers": lambda request: dict(request.scope["headers"]),
     "scope.get": lambda request: request.scope.get("extensions"),
+    # An application around Django's may have written what it read of the visitor.
+    "scope state": lambda request: request.scope.get("state"),
     "scope copy": lambda request: dict(request.scope),
     "scope server": lambda request: request.scope.get("server"),
     "environ": lambda request: getattr(request, "environ", request.META)["REMOTE_ADDR"],
