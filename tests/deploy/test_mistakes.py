@@ -166,6 +166,9 @@ CHECKS = {
         "told-of-writes",
         ON_APACHE,
     ),
+    "rule-not-asked-by-apache": Mistake(
+        APACHE, "resp('X-Cacheable') != '1' && ", "resp('X-Cacheable') == '2' && ", "nonce", ON_APACHE
+    ),
     "browser-told-to-keep": Mistake(UWSGI, "route-run = delheader:Expires\n", "", "headers-kept", ON_UWSGI),
     "type-given-a-page": Mistake(
         UWSGI, "route-if-not = empty:${CONTENT_TYPE} goto:application\n", "", "depends-headers", ON_UWSGI
@@ -198,6 +201,9 @@ CHECKS = {
     "public-by-its-first-letters": Mistake(
         READS, "{path.rstrip('/')}/\"", "{path.rstrip('/')}\"", "named-public", PAGE_CACHE
     ),
+    "other-cache-control-ignored": Mistake(
+        RULE, '.endswith(("cache-control", "surrogate-control"))', ' == "cache-control"', "cache-control", PAGE_CACHE
+    ),
     "revalidation-ignored": Mistake(
         RULE, '|= {"must-revalidate", "proxy-revalidate"}', "|= set()", "own-lifetime", PAGE_CACHE
     ),
@@ -210,6 +216,13 @@ CHECKS = {
         "junk-hosts",
         PAGE_CACHE,
         ("--env", 'BENCHAPP_HARMLESS=["Host"]'),
+    ),
+    "coded-pages-not-kept": Mistake(
+        "benchapp/caching/external/cacheable_header.py",
+        "        normalized_coding(request, identity_only=True)\n",
+        "",
+        "coded-hits",
+        ON_MICROCACHE,
     ),
     "generation-not-compared": Mistake(
         "benchapp/caching/django_cache.py",
@@ -265,6 +278,9 @@ FAULTS = {
         "keys_zone=microcache:64m max_size=1g",
         "made-up-pages",
         ON_MICROCACHE,
+    ),
+    "room-not-counted": Mistake(
+        "benchapp/caching/stores/files.py", "if taken <= self.max_bytes:", "if taken:", "made-up-pages", ON_STATIC
     ),
     "write-not-told-again": Mistake(
         "benchapp/caching/generations.py",
