@@ -65,10 +65,7 @@ class Catalog:
             raise BenchError(f"stack {name}: python={python}: write a version such as python=3.13")
         ref = str(changed.pop("ref", ""))
         self.values[values.BENCH].changed(changed, f"stack {name}:")
-        reason = "; ".join(filter(None, (found.reason, f"chosen by {changes}")))
-        return structs.replace(
-            found, name=name, values={**found.values, **changed}, python=python, ref=ref, reason=reason
-        )
+        return structs.replace(found, name=name, values={**found.values, **changed}, python=python, ref=ref)
 
     def joined_layers(self, names: str) -> tuple[Layer, ...]:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""

@@ -70,7 +70,8 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("it has no [[server]]")
         if len({server.name for server in self.servers}) != len(self.servers):
             raise ValueError("two servers have the same name")
-        if self.values and not self.reason:
+        # The name of a variant has the values.
+        if self.values and not self.reason and "@" not in self.name:
             raise ValueError("[values] that differ need a `reason`")
 
 

@@ -287,12 +287,14 @@ def test_a_cache_url_leaves_the_service_that_a_server_needs(monkeypatch):
     assert case.notes == ("fragments: it uses the cache of the given CACHE_URL",)
 
 
-def test_a_variant_is_a_stack_of_its_own_with_other_values():
+def test_a_variant_is_another_stack_with_other_values():
+    stacks = catalog.read().stacks
     variant = catalog.read().stack("nginx-cherrypy@processes=25,threads=2")
     assert variant.name == "nginx-cherrypy@processes=25,threads=2"
     assert variant.values == {"processes": 25, "threads": 2}
-    assert variant.reason.endswith("; chosen by processes=25,threads=2")
-    assert variant.folders == catalog.read().stacks["nginx-cherrypy"].folders
+    assert variant.reason == stacks["nginx-cherrypy"].reason
+    assert variant.folders == stacks["nginx-cherrypy"].folders
+    assert catalog.read().stack("nginx-gunicorn@processes=25").reason == ""
 
 
 @pytest.mark.parametrize(
