@@ -126,7 +126,7 @@ class FaultSession:
         interference = Interference()
         with (
             Sampler({OURS: os.getpid()}, SAMPLES_S, memory=False) as sampler,
-            background_load(url, pages, scene.rate, self.directory / "visits" / name) as seen,
+            background_load(url, pages, scene.rate, self.directory / "visits" / name) as visits,
             watch_static_links(url, pages[0].path) as missing,
         ):
             scene.wait(QUIET_S)
@@ -143,7 +143,7 @@ class FaultSession:
         share = interference.share([sampler.stop()[OURS].cpu_seconds])
         next(steps, None)
         moments.new = self.versions.word
-        found = observe(seen, [*pages, *pages], moments)
+        found = observe(visits, [*pages, *pages], moments)
         lacking = sum(missing) + sum(http.status(url, path) != 200 for path in found.named)
         outcome = replace(outcome, **found.figures, other_cpu_share=share, missing_static=lacking)
         return with_verdict(fault, scene, found, outcome, self.bounds)

@@ -124,14 +124,14 @@ class _Writing:
 
     def _host(self, share: HostRole) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
-        seen = self.split.addressed_from(share.host, self.placed)
+        placed = self.split.addressed_from(share.host, self.placed)
         root = self.folder / HOSTS / share.host.name
         target = _below(root, self.placed.places.conf)
         target.mkdir(parents=True)
-        found = units.units(seen, share)
+        found = units.units(placed, share)
         # All hosts have the same users.
-        every = units.units(seen)
-        context = self._context(share, seen, found) | {
+        every = units.units(placed)
+        context = self._context(share, placed, found) | {
             "users": list(dict.fromkeys(unit.program.user for unit in every))
         }
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL]
@@ -148,7 +148,7 @@ class _Writing:
         if context["ready_at"]:
             own.append(READY)
         files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
-        written = render.write_files(seen, target, share.servers)
+        written = render.write_files(placed, target, share.servers)
         written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed().line, "utf-8")
@@ -214,8 +214,8 @@ class _Writing:
         """The files of the front that differ while a web host is drained."""
         target = _below(self.folder / DRAINED / web.name, self.placed.places.conf)
         whole_front = _below(self.folder / HOSTS / self.split.front.name, self.placed.places.conf)
-        seen = self.split.addressed_from(self.split.front, self.placed, without=web)
-        written = render.write_files(seen, target, self.split.outer)
+        placed = self.split.addressed_from(self.split.front, self.placed, without=web)
+        written = render.write_files(placed, target, self.split.outer)
         same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
         for path in same:
             path.unlink()

@@ -16,7 +16,7 @@ MAX_HEAD_BYTES = 65536
 FIELDS = re.compile(rb"\r\n(connection|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE)
 
 
-class AnswerError(Exception):
+class ResponseError(Exception):
     """The bytes received are not an HTTP response."""
 
 
@@ -43,14 +43,14 @@ class ResponseReader:
     def feed(self, data: bytes) -> bool:
         """Read a piece; true if the response is complete.
 
-        Raises AnswerError for anything except a single response: no further request was sent yet.
+        Raises ResponseError for anything except a single response: no further request was sent yet.
         """
         while self._state == HEAD:
             data = self._buffer + data
             end = data.find(b"\r\n\r\n")
             if end < 0:
                 if len(data) > MAX_HEAD_BYTES:
-                    raise AnswerError("no end of the head")
+                    raise ResponseError("no end of the head")
                 self._buffer = data
                 return False
             self._read_head(data[:end])
@@ -60,7 +60,7 @@ class ResponseReader:
             return self._feed_chunks(data)
         self._add(data)
         if self._state == LENGTH and self.size > self._left:
-            raise AnswerError("more than one response")
+            raise ResponseError("more than one response")
         return self._state == LENGTH and self.size == self._left
 
     def ended(self) -> bool:
@@ -74,7 +74,7 @@ class ResponseReader:
 
     def _read_head(self, head: bytes) -> None:
         if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-            raise AnswerError(f"no HTTP response: {head[:40]!r}")
+            raise ResponseError(f"no HTTP response: {head[:40]!r}")
         status = int(head[9:12])
         if 100 <= status < 200:
             # Early hints and the like: the response itself is still to come.
@@ -112,7 +112,7 @@ class ResponseReader:
                     if line:
                         continue
                     if data:
-                        raise AnswerError("more than one response")
+                        raise ResponseError("more than one response")
                     return True
                 self._left = _size(line.split(b";")[0], 16)
                 if self._left == 0:

@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Literal
 
-from bench.measure.load.openloop.connection import AnswerError, LoadConnection
+from bench.measure.load.openloop.connection import LoadConnection, ResponseError
 from bench.measure.load.openloop.counts import Counts
 from bench.measure.load.openloop.job import LoadJob
 
@@ -127,7 +127,7 @@ class Loop(ABC):
                 return
             self.counts.bytes += len(data)
             is_complete = connection.busy and (response.feed(data) if data else response.ended())
-        except (AnswerError, ValueError, OSError):
+        except (ResponseError, ValueError, OSError):
             is_complete, data = False, b""
         if not connection.busy:
             # The server has ended an idle connection.

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bench.measure.load import LoadJob
-from bench.measure.load.openloop.connection import AnswerError, ResponseReader
+from bench.measure.load.openloop.connection import ResponseError, ResponseReader
 from bench.measure.load.openloop.loop import ClosedLoop
 
 
@@ -90,12 +90,12 @@ def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(r
 )
 def test_more_than_the_answer_is_none(whole):
     for more in (b"x", whole):
-        with pytest.raises(AnswerError, match="more than one"):
+        with pytest.raises(ResponseError, match="more than one"):
             read(whole + more)
 
 
 def test_what_is_no_answer():
-    with pytest.raises(AnswerError, match="no HTTP response"):
+    with pytest.raises(ResponseError, match="no HTTP response"):
         read(b"SSH-2.0-OpenSSH\r\n\r\n")
 
 
