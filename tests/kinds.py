@@ -58,13 +58,13 @@ class Kind:
 
     urls      of its URLconf, behind HEAD
     settings  appended to those of `startproject`
-    said      in [tool.benchapp]
+    lines     in [tool.benchapp]
     files     others, by path
     """
 
     urls: str
     settings: str = ""
-    said: str = 'public = ["/"]\n'
+    lines: str = 'public = ["/"]\n'
     files: dict[str, str] = field(default_factory=dict)
     stack: str = "nginx-gunicorn"
 
@@ -224,7 +224,7 @@ async def streamed(request):
 
 urlpatterns = [path("", home), path("streamed/", streamed)]
 """,
-        said='public = ["/", "/streamed/"]\n',
+        lines='public = ["/", "/streamed/"]\n',
         stack="nginx-uvicorn",
     ),
     "sizes": Kind(
@@ -236,7 +236,7 @@ urlpatterns = [
     path("large/", lambda request: page("words " * 200_000)),
 ]
 """,
-        said='public = ["/", "/bare/", "/empty/", "/large/"]\n',
+        lines='public = ["/", "/bare/", "/empty/", "/large/"]\n',
     ),
     "clock": Kind(
         """
@@ -261,7 +261,7 @@ def advertised(request):
 
 urlpatterns = [path("", home), path("order/", order), path("pair/", pair), path("advertised/", advertised)]
 """,
-        said='public = ["/", "/order/", "/pair/", "/advertised/"]\n',
+        lines='public = ["/", "/order/", "/pair/", "/advertised/"]\n',
     ),
     "loginall": Kind(
         ACCOUNTS
@@ -285,7 +285,7 @@ urlpatterns = [
     path("up/", lambda request: HttpResponse(status=204)),
 ]
 """,
-        said='health = "/up/"\npublic = ["/home/"]\n',
+        lines='health = "/up/"\npublic = ["/home/"]\n',
     ),
     "tenants": Kind(
         """
@@ -308,7 +308,7 @@ def agent(request):
 
 urlpatterns = [path("home/", home), path("home/seen/", seen), path("home/agent/", agent)]
 """,
-        said='health = "/home/"\npublic = ["/home/", "/home/seen/", "/home/agent/"]\n',
+        lines='health = "/home/"\npublic = ["/home/", "/home/seen/", "/home/agent/"]\n',
     ),
 }
 
@@ -323,7 +323,7 @@ def make(folder: Path, name: str) -> None:
         settings.write(f"\n{kind.settings}")
     for path, text in kind.files.items():
         (folder / path).write_text(text)
-    (folder / "pyproject.toml").write_text(f"[tool.benchapp]\n{kind.said}")
+    (folder / "pyproject.toml").write_text(f"[tool.benchapp]\n{kind.lines}")
     if name != "nodb":
         # Those of the tests are the kit's own.
         env = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}

@@ -70,20 +70,20 @@ ICON = "from django.templatetags.static import static\nICON = static('admin/img/
 def new_project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> NewProject:
     """A project as `django-admin startproject` makes it, with lines added to its settings."""
 
-    def make(settings: str = "", said: str = "") -> Path:
-        return write(tmp_path / "shop", tmp_path_factory, settings, said)
+    def make(settings: str = "", description: str = "") -> Path:
+        return write(tmp_path / "shop", tmp_path_factory, settings, description)
 
     return make
 
 
-def write(folder: Path, factory: pytest.TempPathFactory, settings: str, said: str, urls: str = URLS) -> Path:
+def write(folder: Path, factory: pytest.TempPathFactory, settings: str, description: str, urls: str = URLS) -> Path:
     """A project as `django-admin startproject` makes it, in that folder, with these files."""
     shutil.copytree(once.made(factory, "shop", start_project), folder)
     with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
         file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
     (folder / "shop" / "urls.py").write_text(urls)
-    if said:
-        (folder / "pyproject.toml").write_text(said)
+    if description:
+        (folder / "pyproject.toml").write_text(description)
     return folder
 
 

@@ -198,9 +198,9 @@ def test_a_database_that_cannot_be_used_is_a_503(error):
     site = ModuleType("urls_with_an_unusable_page")
     vars(site).update(vars(urls), urlpatterns=[path("unusable", unusable), *urls.urlpatterns])
     with override_settings(ROOT_URLCONF=site):
-        answer = Client(raise_request_exception=False).get("/unusable")
-    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-    assert "The pantry is locked." in answer.text
+        response = Client(raise_request_exception=False).get("/unusable")
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+    assert "The pantry is locked." in response.text
 
 
 def test_a_site_whose_database_cannot_be_used_is_not_ready(error, monkeypatch):

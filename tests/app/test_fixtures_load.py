@@ -127,13 +127,13 @@ def test_missing_triggers_are_refused(site_database):
 
 
 @pytest.mark.parametrize(
-    ("pragma", "says"), [("max_page_count = 1", "the disk is full"), ("query_only = 1", "cannot be written to")]
+    ("pragma", "message"), [("max_page_count = 1", "the disk is full"), ("query_only = 1", "cannot be written to")]
 )
-def test_a_file_that_cannot_grow_or_be_written_keeps_its_rows(sqlite_site, pragma, says):
+def test_a_file_that_cannot_grow_or_be_written_keeps_its_rows(sqlite_site, pragma, message):
     load_rows(1000)
     with connection.cursor() as cursor:
         cursor.execute(f"PRAGMA {pragma}")
-    with pytest.raises(CommandError, match=f"{says}.*; no row was changed"):
+    with pytest.raises(CommandError, match=f"{message}.*; no row was changed"):
         load_rows(20_000, force=True)
     assert stored() == made(1000)
     assert page_index.differences(connection) == []

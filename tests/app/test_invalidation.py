@@ -144,10 +144,10 @@ def test_bulk_writes_invalidate_by_themselves(db: None, stale_after: Callable):
     assert every_page().covers("/posts/7/page/2/")
 
 
-@pytest.mark.parametrize("said", [{"paths": {"posts/"}}, {"paths": {""}}, {"prefixes": {"/posts"}}])
-def test_stale_pages_are_paths(said: dict[str, set[str]]):
+@pytest.mark.parametrize("names", [{"paths": {"posts/"}}, {"paths": {""}}, {"prefixes": {"/posts"}}])
+def test_stale_pages_are_paths(names: dict[str, set[str]]):
     with pytest.raises(ValueError, match="begin with a slash"):
-        StalePages(**{name: frozenset(paths) for name, paths in said.items()})
+        StalePages(**{name: frozenset(paths) for name, paths in names.items()})
 
 
 @pytest.mark.django_db

@@ -7,14 +7,14 @@ import pytest
 from bench import words
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (170, "3 min"), (4800, "1 h 20 min")])
-def test_an_estimate_is_rounded(seconds, said):
-    assert words.estimate(seconds) == said
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (170, "3 min"), (4800, "1 h 20 min")])
+def test_an_estimate_is_rounded(seconds, text):
+    assert words.estimate(seconds) == text
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (170, "2 min 50 s"), (180, "3 min"), (4800, "1 h 20 min")])
-def test_a_duration_is_exact(seconds, said):
-    assert words.duration(seconds) == said
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (170, "2 min 50 s"), (180, "3 min"), (4800, "1 h 20 min")])
+def test_a_duration_is_exact(seconds, text):
+    assert words.duration(seconds) == text
 
 
 def test_counts_and_lists():

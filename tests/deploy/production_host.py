@@ -391,8 +391,8 @@ def accepts_ciphers(made: Host, ciphers: str) -> bool:
 def _ask(connection, path, name):
     try:
         connection.request("GET", path, headers={"Host": name})
-        answer = connection.getresponse()
-        return answer.status, answer.getheader("Location")
+        response = connection.getresponse()
+        return response.status, response.getheader("Location")
     except TimeoutError as error:
         raise AssertionError("no answer in time") from error
     finally:

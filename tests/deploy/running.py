@@ -113,8 +113,8 @@ def idle_connection(address: Address):
         opened.settimeout(PATIENCE_S)
         opened.connect(address.path or (address.host, address.port))
         opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        answer = http.client.HTTPResponse(opened)
-        answer.begin()
-        answer.read()
-        assert answer.status == 200
+        response = http.client.HTTPResponse(opened)
+        response.begin()
+        response.read()
+        assert response.status == 200
         yield opened

@@ -44,9 +44,9 @@ def visit(url: str, workers: set[int]) -> set[int]:
     statuses, ends = set(), time.monotonic() + PATIENCE_S
     with client_of(url, timeout=30) as client:
         while len(workers) < ENOUGH and time.monotonic() < ends:
-            answer = client.get("/__probe__/inside")
-            statuses.add(answer.status_code)
-            if answer.status_code == 200:
-                workers.add(answer.json()["process_id"])
+            response = client.get("/__probe__/inside")
+            statuses.add(response.status_code)
+            if response.status_code == 200:
+                workers.add(response.json()["process_id"])
             time.sleep(PAUSE_S)
     return statuses

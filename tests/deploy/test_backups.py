@@ -386,7 +386,7 @@ def test_the_password_is_in_no_command_line(on_server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("env", "says"),
+    ("env", "message"),
     [
         ({"BENCHAPP_DATABASE_URL": "postgresql://a:b@127.0.0.1:1/x"}, "refused"),
         ({"PATH": "/nonexistent"}, "postgresql-client"),
@@ -394,11 +394,11 @@ def test_the_password_is_in_no_command_line(on_server, tmp_path):
     ],
     ids=["down", "no pg_dump", "settings"],
 )
-def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, says):
+def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, message):
     file = on_server.made()
     for words in (["backup", on_server.backups, "--keep", 1], ["restore", "--force", file]):
         line = refused(on_server.run(on_server.script, *words, **env))
-        assert says in line and line.startswith(f"{words[0]}: ")
+        assert message in line and line.startswith(f"{words[0]}: ")
     assert on_server.files() == [file.name]
 
 

@@ -330,7 +330,7 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
 
 
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "message"),
     [
         ("flock /run/benchapp-deploy.lock benchapp-deploy x", "another deploy is running"),
         ("benchapp-deploy", "name a git repository, --back or --again"),
@@ -342,9 +342,9 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
         ("benchapp-rollback nosuch", "there is no such release any more: nosuch"),
     ],
 )
-def test_a_wrong_command_is_one_line(host, command, says):
+def test_a_wrong_command_is_one_line(host, command, message):
     done = host.try_run(command)
-    assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
+    assert (done.stdout, done.returncode) == (f"benchapp-deploy: {message}\n", 1)
 
 
 def request_ids(host: Machine, *options: str) -> list[str]:

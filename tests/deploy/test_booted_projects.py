@@ -122,7 +122,7 @@ def test_packages_are_wheels_and_nothing_that_builds_one_is_root(host):
 
 @pytest.mark.usefixtures("own_var")
 def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
-    folder = new_project(said='[project]\nname = "shop"\ndependencies = ["Django"]\n')
+    folder = new_project(description='[project]\nname = "shop"\ndependencies = ["Django"]\n')
     uninstall(host)
     replace(host, folder)
     install(host, "nginx-gunicorn", project=open_project(folder))

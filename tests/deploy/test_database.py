@@ -35,12 +35,12 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
                 begun = time.monotonic()
                 assert get(f"{running.url}/healthz", timeout=30).status_code == 200
                 assert time.monotonic() - begun < HEALTH_S
-                answers = [writer.result() for writer in writers]
+                responses = [writer.result() for writer in writers]
                 # Readers wait for no writer.
                 assert get(f"{running.url}/posts/").status_code == 200
         finally:
             lock.close()
-        assert {(answer.status_code, answer.headers["Retry-After"]) for answer in answers} == {(503, "5")}
+        assert {(response.status_code, response.headers["Retry-After"]) for response in responses} == {(503, "5")}
         assert write(running.url, made, "remove").status_code == 200
 
 
@@ -69,9 +69,9 @@ def test_a_database_that_takes_no_more_connections_is_a_503_until_one_is_free():
                 with pytest.raises(psycopg2.OperationalError, match="too many clients"):
                     while len(held) <= CONNECTIONS:
                         held.append(psycopg2.connect(database))
-                answer = get(f"{running.url}/posts/")
-                assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-                assert "The pantry is locked." in answer.text
+                response = get(f"{running.url}/posts/")
+                assert (response.status_code, response.headers["Retry-After"]) == (503, "5")
+                assert "The pantry is locked." in response.text
                 assert get(f"{running.url}/healthz").status_code == 200
             finally:
                 for connection in held:

@@ -47,8 +47,8 @@ def test_two_that_verify_wait_for_a_site_that_is_up_and_for_each_other(site_url,
         both = verify(), verify()
         for process in both:
             # Another process of the tests may use it as well.
-            says = rf"the database {re.escape(database)} is in use by .*process \d+ \(.+\)"
-            assert re.fullmatch(rf"{says}; waiting for it up to 600 s\n", process.stderr.readline())
+            message = rf"the database {re.escape(database)} is in use by .*process \d+ \(.+\)"
+            assert re.fullmatch(rf"{message}; waiting for it up to 600 s\n", process.stderr.readline())
         assert get(up.url).status_code == 200
         assert [process.poll() for process in both] == [None, None]
     for process in both:

@@ -61,7 +61,7 @@ LIGHTTPD = "lighttpd-fastcgi"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """An answer as curl has seen it; header names in lower case. Without an answer the status is 0."""
 
     status: int
@@ -70,7 +70,7 @@ class Answer:
     body: bytes
 
 
-def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Answer:
+def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Response:
     """Ask the host, over HTTPS where it speaks that; `words` are more options of curl's."""
     port = made.places.port
     scheme = "https" if made.values.names["listener"] == "tls" else "http"
@@ -78,10 +78,10 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
     done = subprocess.run([*argv, *words, f"{scheme}://{name}:{port}{path}"], capture_output=True)
     lines = done.stderr.decode("latin-1").replace("\r", "").split("\n\n")[0].splitlines()
     if not lines:
-        return Answer(0, f"curl exit {done.returncode}", {}, done.stdout)
+        return Response(0, f"curl exit {done.returncode}", {}, done.stdout)
     version, status = lines[0].split()[:2]
     pairs = (line.split(":", 1) for line in lines[1:])
-    return Answer(int(status), version, {key.lower(): value.strip() for key, value in pairs}, done.stdout)
+    return Response(int(status), version, {key.lower(): value.strip() for key, value in pairs}, done.stdout)
 
 
 @pytest.mark.parametrize(("stack", "layer"), STACKS)
@@ -96,9 +96,9 @@ def test_https(stack, layer, tmp_path, certificate):
         has_one_name(made)
         handshakes(made)
         compressed(made)
-        answer = curl(made, "/login/", "--http2")
-        assert (answer.status, answer.version) == (200, "HTTP/2")
-        assert answer.headers["strict-transport-security"] == "max-age=300"
+        response = curl(made, "/login/", "--http2")
+        assert (response.status, response.version) == (200, "HTTP/2")
+        assert response.headers["strict-transport-security"] == "max-age=300"
         assert curl(made, "/healthz", "--http1.1").version == "HTTP/1.1"
         if BIND6 != "off":
             assert curl(made, "/healthz", address="[::1]").status == 200
@@ -114,8 +114,8 @@ def has_one_name(made: Host) -> None:
     """Another name leads to the first one."""
     assert curl(made, "/login/?a=b").status == 200
     for name in (f"www.{NAME}", f"WWW.{NAME}"):
-        answer = curl(made, "/login/?a=b", name=name)
-        assert (answer.status, answer.headers["location"]) == (301, f"https://{NAME}/login/?a=b")
+        response = curl(made, "/login/?a=b", name=name)
+        assert (response.status, response.headers["location"]) == (301, f"https://{NAME}/login/?a=b")
     assert curl(made, "/login/?a=b").status == 200
 
 
@@ -188,14 +188,14 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
         believed(made)
         # A page that a layer may have cached by then.
         assert [through(made, "/__probe__/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
-        for answer in (
+        for response in (
             through(made, "/__probe__/page/a/"),
             through(made, "/__probe__/page/a/", "-H", "X-Forwarded-Proto: http"),
             # Another address than the balancer's.
             curl(made, "/__probe__/page/a/", *SECURE),
         ):
-            assert answer.status == 301
-            assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/__probe__/page/a/", answer.headers["location"])
+            assert response.status == 301
+            assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/__probe__/page/a/", response.headers["location"])
         # By address, as balancers ask for health, over plain HTTP.
         for host in (f"127.0.0.1:{made.places.port}", NAME):
             assert through(made, "/healthz", "-H", f"Host: {host}").status == 200
@@ -229,8 +229,8 @@ def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificat
         with serving(made):
             assert curl(made, "/healthz").status == 200
             begun = time.monotonic()
-            answer = curl(made, "/readyz", "-H", "Host: 127.0.0.1")
-            assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+            response = curl(made, "/readyz", "-H", "Host: 127.0.0.1")
+            assert (response.status, response.headers["retry-after"]) == (503, "5")
             assert time.monotonic() - begun < 10
             assert curl(made, "/healthz").status == 200
 
@@ -263,7 +263,7 @@ def believed(made: Host) -> None:
     assert "Secure" in login.headers["set-cookie"]
 
 
-def through(made: Host, path: str, *words: str) -> Answer:
+def through(made: Host, path: str, *words: str) -> Response:
     """Ask from the balancer's address."""
     return curl(made, path, "--interface", BALANCER, *words)
 
@@ -368,13 +368,13 @@ def without_application(made: Host, processes: dict[str, Process], *words: str) 
 
 def failure(made: Host, path: str, *words: str) -> bool:
     """True if it responds with the page for failures."""
-    answer = curl(made, path, *words)
-    assert answer.status in (502, 503, 504)
-    assert answer.headers["retry-after"] == "30"
-    assert answer.headers["content-type"].startswith("text/html")
+    response = curl(made, path, *words)
+    assert response.status in (502, 503, 504)
+    assert response.headers["retry-after"] == "30"
+    assert response.headers["content-type"].startswith("text/html")
     for name, value in values.derived(made.values.names)["page_headers"].items():
-        assert value in answer.headers[name.lower()], name
-    return "-I" in words or b"<h1>Not available now</h1>" in answer.body
+        assert value in response.headers[name.lower()], name
+    return "-I" in words or b"<h1>Not available now</h1>" in response.body
 
 
 def unfit(folder: Path, refused: Callable[[str], bool]) -> None:

@@ -28,7 +28,7 @@ from tests.skips import needs
 
 
 @pytest.mark.parametrize(
-    ("stack", "layers", "says"),
+    ("stack", "layers", "message"),
     [
         (
             "nginx-uwsgi",
@@ -47,10 +47,10 @@ from tests.skips import needs
         ),
     ],
 )
-def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says):
+def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, message):
     found = cases.resolve(kit(), stack, layers, database=NO_DATABASE)
     assert isinstance(found, CannotRun)
-    assert says in found.reason
+    assert message in found.reason
     assert found.reason.endswith(": join layers that work in different places")
 
 
@@ -165,8 +165,8 @@ def hits_equal_renderings(client: httpx2.Client, page_headers: dict[str, str]) -
     assert client.get("/posts/", headers={"Host": "other.test"}).status_code == 400
     assert client.head("/posts/").headers["Content-Length"] == str(len(hit.content))
     # A GET with a body is answered at once, hit or not; lighttpd refuses it, Cherokee refuses it for a file.
-    answers = [client.request("GET", "/comments/", content=b"a=1", timeout=10) for _ in range(2)]
-    assert {answer.status_code for answer in answers} <= {200, 400, 405}
+    responses = [client.request("GET", "/comments/", content=b"a=1", timeout=10) for _ in range(2)]
+    assert {response.status_code for response in responses} <= {200, 400, 405}
 
 
 @pytest.mark.servers
@@ -193,8 +193,8 @@ def names_share_a_page(client: httpx2.Client) -> None:
     """Every name that the site has gets the cached page, and no other name gets any."""
 
     def status_and_rendering(name: str) -> tuple[int, str | None]:
-        answer = client.get("/authors/", headers={"Host": name})
-        return answer.status_code, answer.headers.get("X-Render-Id")
+        response = client.get("/authors/", headers={"Host": name})
+        return response.status_code, response.headers.get("X-Render-Id")
 
     first = status_and_rendering("example.org")
     for name in ("example.org", "a.example.com", "b.a.example.com:8080"):

@@ -263,10 +263,10 @@ def after_first_piece_s(url: str, page: str, encoding: str) -> float:
     """Seconds from the first piece of an answer to its end: each of six takes `PIECE_S` to make, on any machine."""
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     found, first = b"", None
-    with httpx2.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as answer:
-        assert answer.status_code == 200
-        compressed = answer.headers.get("Content-Encoding") == "gzip"
-        for chunk in answer.iter_raw():
+    with httpx2.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as response:
+        assert response.status_code == 200
+        compressed = response.headers.get("Content-Encoding") == "gzip"
+        for chunk in response.iter_raw():
             found += decoder.decompress(chunk) if compressed else chunk
             if first is None and b"piece 0\n" in found:
                 first = time.monotonic()
@@ -278,20 +278,24 @@ def after_first_piece_s(url: str, page: str, encoding: str) -> float:
 def test_a_static_file_has_the_type_of_its_kind(served):
     wrong = {}
     for kind, types in KINDS.items():
-        answer = get(f"{served.url}static/one.{kind}")
-        found = answer.headers.get("Content-Type", "").partition(";")[0]
-        if answer.status_code != 200 or found not in types or answer.headers.get("X-Content-Type-Options") != "nosniff":
-            wrong[kind] = (answer.status_code, found)
+        response = get(f"{served.url}static/one.{kind}")
+        found = response.headers.get("Content-Type", "").partition(";")[0]
+        if (
+            response.status_code != 200
+            or found not in types
+            or response.headers.get("X-Content-Type-Options") != "nosniff"
+        ):
+            wrong[kind] = (response.status_code, found)
     assert wrong == {}
 
 
 @current
 def test_a_compressed_file_that_was_made_ahead_keeps_its_type(served):
-    answer = get(f"{served.url}static/{HASHED}", headers={"Accept-Encoding": "gzip, br"})
-    assert answer.headers["Content-Type"].partition(";")[0] == "text/css"
-    if answer.headers.get("Content-Encoding") == "br":
-        assert answer.headers["Vary"] == "Accept-Encoding"
-        assert int(answer.headers["Content-Length"]) == len(BROTLI)
+    response = get(f"{served.url}static/{HASHED}", headers={"Accept-Encoding": "gzip, br"})
+    assert response.headers["Content-Type"].partition(";")[0] == "text/css"
+    if response.headers.get("Content-Encoding") == "br":
+        assert response.headers["Vary"] == "Accept-Encoding"
+        assert int(response.headers["Content-Length"]) == len(BROTLI)
 
 
 @current
@@ -303,13 +307,13 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
         f"{served.url}upload/", files={"file": (f"{served.stack}.html", b"<script>1</script>")}, timeout=30
     )
     assert page.status_code == 200
-    answer = get(f"{served.url}media/{name}")
+    response = get(f"{served.url}media/{name}")
     if not served.sends_files:
         # `doctor` says so.
-        assert answer.status_code == 404
+        assert response.status_code == 404
         return
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/jpeg")
-    assert len(answer.content) == len(photograph)
+    assert (response.status_code, response.headers["Content-Type"]) == (200, "image/jpeg")
+    assert len(response.content) == len(photograph)
     for path in (name, f"{served.stack}.html"):
         headers = get(f"{served.url}media/{path}").headers
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -394,12 +398,12 @@ def shaken(url: str, path: str) -> socket.socket:
 
 def status_of(opened: socket.socket) -> int:
     """The status of the answer to a handshake, whose headers alone are read."""
-    answer = b""
-    while not answer.endswith(b"\r\n\r\n"):
+    response = b""
+    while not response.endswith(b"\r\n\r\n"):
         piece = opened.recv(1)
-        assert piece, answer
-        answer += piece
-    return int(answer.split()[1])
+        assert piece, response
+        response += piece
+    return int(response.split()[1])
 
 
 def frame(text: bytes) -> bytes:

@@ -118,15 +118,15 @@ def finished_while_stopping(made: Host, server: str) -> bool:
     """
     units = [name for name in made.services() if name.split("-")[1] == server]
     with serving(made, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: ask(made, "/__probe__/slow/3000/page/", NAME)[0])
+        response = pool.submit(lambda: ask(made, "/__probe__/slow/3000/page/", NAME)[0])
         with contextlib.suppress(TimeoutError):
-            answer.result(timeout=1.5)
+            response.result(timeout=1.5)
         for name in units:
             processes[name].popen.send_signal(getattr(signal, made.lines(name, "KillSignal")[0]))
         for name in units:
             processes[name].popen.wait(60)
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return answer.result() == 200
+            return response.result() == 200
     return False
 
 
@@ -242,8 +242,8 @@ def test_the_check_finds_a_log_of_another_user(host):
     os.chown(log, 12345, 12345)
     script = Path(made.places.conf, "benchapp-check").read_text().replace("systemd-run ", "true ")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
-    says = f"FAIL  {log}: it is not {made.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
-    assert (done.stdout.splitlines()[-1], done.returncode) == (says, 1)
+    message = f"FAIL  {log}: it is not {made.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
+    assert (done.stdout.splitlines()[-1], done.returncode) == (message, 1)
 
 
 @pytest.mark.parametrize("stack", ["lighttpd-flup", "cherokee-scgi"])

@@ -74,10 +74,10 @@ class Visitors:
             # A server may close a keep-alive connection as it is asked; a browser then asks on another.
             return get(self.url + path, timeout=60)
 
-    def _note(self, path: str, answer: httpx2.Response) -> None:
+    def _note(self, path: str, response: httpx2.Response) -> None:
         self.answered += 1
-        if answer.status_code != 200:
-            self.failed.append(f"{path}: {answer.status_code}")
+        if response.status_code != 200:
+            self.failed.append(f"{path}: {response.status_code}")
 
 
 def anew(url: str) -> httpx2.Client:

@@ -90,5 +90,5 @@ def test_a_signal_ends_the_run_below_and_it_is_gone_on_with(small, tmp_path, cap
 )
 def test_a_wrong_command_line_is_one_line(words, capsys):
     assert reproductions.main(words) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("reproductions: ") and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("reproductions: ") and output.count("\n") == 1

@@ -166,8 +166,8 @@ def shows_a_comment_soon(url: str, database: str) -> None:
         commands.manage(kit(), ["verifyaccount", "delete", account["username"]], database, kit().worker())
 
 
-def token(answer: httpx2.Response) -> str:
-    return re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', answer.text)[1]
+def token(response: httpx2.Response) -> str:
+    return re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', response.text)[1]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 from bench import paths
 from bench.serve.project.opened import open_project
 from tests.deploy.production_host import NAME, Host, ask_plain, refused_by_servers, refused_by_systemd, serving
-from tests.deploy.test_edge import FOREIGN, Answer, curl
+from tests.deploy.test_edge import FOREIGN, Response, curl
 from tests.projects import write
 
 # One instance of the servers asks for everything.
@@ -109,8 +109,8 @@ def test_servers_and_systemd_accept_the_files_of_another_project(host):
     assert locked == (host.stack.name == "apache-modwsgi")
 
 
-def secured(answer: Answer) -> bool:
-    headers = answer.headers
+def secured(response: Response) -> bool:
+    headers = response.headers
     return (headers["x-content-type-options"], headers["strict-transport-security"]) == ("nosniff", "max-age=300")
 
 
@@ -120,9 +120,9 @@ files = pytest.mark.parametrize("host", SENDS_FILES, ids="~".join, indirect=True
 @files
 def test_a_static_file_has_its_type_and_the_security_headers(host):
     for ending, kinds in TYPES.items():
-        answer = curl(host, f"/static/a.{ending}")
-        assert answer.status == 200 and secured(answer)
-        assert answer.headers["content-type"].partition(";")[0] in kinds
+        response = curl(host, f"/static/a.{ending}")
+        assert response.status == 200 and secured(response)
+        assert response.headers["content-type"].partition(";")[0] in kinds
 
 
 @files
@@ -134,8 +134,8 @@ def test_a_static_text_file_is_in_utf8(host, ending):
 
 @pytest.mark.parametrize("named", ["text/html", "text/plain", "text/css", "text/html; charset=iso-8859-1"])
 def test_a_response_of_the_application_keeps_the_type_that_it_names(host, named):
-    answer = curl(host, f"/typed/?type={quote(named)}")
-    assert (answer.status, answer.headers["content-type"]) == (200, named)
+    response = curl(host, f"/typed/?type={quote(named)}")
+    assert (response.status, response.headers["content-type"]) == (200, named)
 
 
 @files
@@ -152,18 +152,18 @@ def test_a_response_of_the_application_keeps_the_type_that_it_names(host, named)
 )
 def test_a_file_that_was_compressed_ahead_is_sent_to_who_takes_it(host, accepted, coding):
     accepts = ("-H", f"Accept-Encoding: {accepted}")
-    answer = curl(host, f"/static/{HASHED}", *accepts)
-    assert (answer.status, answer.headers.get("content-encoding")) == (200, coding)
-    assert {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](answer.body) == TEXT
-    assert answer.headers["content-type"].startswith("text/css")
-    assert curl(host, f"/static/{HASHED}", *accepts, "-H", f"If-None-Match: {answer.headers['etag']}").status == 304
+    response = curl(host, f"/static/{HASHED}", *accepts)
+    assert (response.status, response.headers.get("content-encoding")) == (200, coding)
+    assert {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](response.body) == TEXT
+    assert response.headers["content-type"].startswith("text/css")
+    assert curl(host, f"/static/{HASHED}", *accepts, "-H", f"If-None-Match: {response.headers['etag']}").status == 304
 
 
 @files
 def test_a_compressed_file_that_is_asked_for_by_name_is_a_file(host):
-    answer = curl(host, f"/static/{HASHED}.gz", *GZIP)
-    assert "content-encoding" not in answer.headers
-    assert gzip.decompress(answer.body) == TEXT
+    response = curl(host, f"/static/{HASHED}.gz", *GZIP)
+    assert "content-encoding" not in response.headers
+    assert gzip.decompress(response.body) == TEXT
 
 
 @files
@@ -187,10 +187,10 @@ def test_its_own_error_pages_have_the_security_headers_and_are_not_cached(host):
         *(NGINX_AND_APACHE if host.case.servers[-1].name in ("nginx", "apache") else ()),
         *(APACHE if host.case.servers[-1].name == "apache" else ()),
     ):
-        answer = curl(host, path, *words)
-        assert answer.status in statuses, path
-        assert secured(answer), path
-        assert "max-age" not in answer.headers.get("cache-control", "")
+        response = curl(host, path, *words)
+        assert response.status in statuses, path
+        assert secured(response), path
+        assert "max-age" not in response.headers.get("cache-control", "")
 
 
 def test_clients_that_do_not_read_hold_no_worker(host):
@@ -213,11 +213,11 @@ def test_clients_that_do_not_read_hold_no_worker(host):
 def test_only_health_is_answered_whatever_the_host(host):
     """The application gets a name that it knows; what is refused has the headers that every answer has."""
     for name in ("10.1.2.3", "10.1.2.3:8000", FOREIGN, f"{NAME}.{FOREIGN}"):
-        answer = curl(host, "/health/", "-H", f"Host: {name}")
-        assert (answer.status, answer.body.decode()) == (200, NAME)
+        response = curl(host, "/health/", "-H", f"Host: {name}")
+        assert (response.status, response.body.decode()) == (200, NAME)
         for path in ("/", "/static/a.css", "/health/x"):
-            answer = curl(host, path, "-H", f"Host: {name}")
-            assert answer.status == 400 and secured(answer)
+            response = curl(host, path, "-H", f"Host: {name}")
+            assert response.status == 400 and secured(response)
         assert ask_plain(host, "/", name) == (400, None)
         # Although the project redirects plain HTTP.
         assert ask_plain(host, "/health/", name) == (200, None)
@@ -225,16 +225,16 @@ def test_only_health_is_answered_whatever_the_host(host):
 
 def test_an_offer_of_http2_is_made_in_the_handshake_alone(host):
     assert curl(host, "/health/", "--http2").version == "HTTP/2"
-    answer = curl(host, "/health/", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: h2")
-    assert (answer.status, answer.version, answer.headers.get("upgrade")) == (200, "HTTP/1.1", None)
+    response = curl(host, "/health/", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: h2")
+    assert (response.status, response.version, response.headers.get("upgrade")) == (200, "HTTP/1.1", None)
 
 
 def test_a_redirect_over_plain_http_does_not_speak_of_https_alone(host):
     connection = http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30)
     connection.request("GET", "/", headers={"Host": NAME})
-    answer = connection.getresponse()
+    response = connection.getresponse()
     connection.close()
-    assert (answer.status, answer.getheader("Strict-Transport-Security")) == (301, None)
+    assert (response.status, response.getheader("Strict-Transport-Security")) == (301, None)
 
 
 def test_a_compressed_page_with_an_etag_is_not_sent_again(host):

@@ -103,9 +103,9 @@ HEADERS = {"Host": NAME, "X-Forwarded-Proto": "https"}
 
 def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
     connection.request("GET", path, headers=HEADERS)
-    answer = connection.getresponse()
-    body = answer.read().decode()
-    return answer.status, body.partition("version:")[2].partition(":")[0]
+    response = connection.getresponse()
+    body = response.read().decode()
+    return response.status, body.partition("version:")[2].partition(":")[0]
 
 
 def main() -> int:

@@ -149,9 +149,9 @@ def test_errors_and_failed_loads_are_failures(fails):
 
 
 def test_how_far_a_load_gets_needs_loads_that_fail():
-    def far(stack, *answers):
+    def far(stack, *responses):
         return [
-            failed_trial(trial(stack, n, 1.0), responses_before_failure=count) for n, count in enumerate(answers, 1)
+            failed_trial(trial(stack, n, 1.0), responses_before_failure=count) for n, count in enumerate(responses, 1)
         ]
 
     claim = sides("fast", "slow", survives=1.5)

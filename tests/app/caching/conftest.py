@@ -17,7 +17,7 @@ from benchapp.caching.external import http, nginx_files
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore
-from tests.app.caching.layers import INSIDE, OUTSIDE, Laid
+from tests.app.caching.layers import INSIDE, OUTSIDE, ActiveLayer
 from tests.app.caching.services import fake_uwsgi, memcached
 
 
@@ -58,27 +58,27 @@ def staticgenerator(site_with: Callable[..., AbstractContextManager[None]], root
 
 
 @pytest.fixture(params=INSIDE)
-def inside(request: pytest.FixtureRequest) -> Iterator[Laid]:
+def inside(request: pytest.FixtureRequest) -> Iterator[ActiveLayer]:
     """Each layer inside of Django, on and empty."""
-    with _laid(request.param, request) as layer:
+    with _active(request.param, request) as layer:
         yield layer
 
 
 @pytest.fixture(params=[*INSIDE, *OUTSIDE])
-def layer(request: pytest.FixtureRequest) -> Iterator[Laid]:
+def layer(request: pytest.FixtureRequest) -> Iterator[ActiveLayer]:
     """Each layer that caches whole pages, on and empty."""
-    with _laid(request.param, request) as layer:
+    with _active(request.param, request) as layer:
         yield layer
 
 
 @pytest.fixture
-def laid(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[Laid]]:
+def active_layer(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[ActiveLayer]]:
     """Turns on the layer of a name."""
-    return lambda name: _laid(name, request)
+    return lambda name: _active(name, request)
 
 
 @contextmanager
-def _laid(name: str, request: pytest.FixtureRequest) -> Iterator[Laid]:
+def _active(name: str, request: pytest.FixtureRequest) -> Iterator[ActiveLayer]:
     places = {"folder": request.getfixturevalue("tmp_path"), "socket": ""}
     if name == "uwsgi-cache":
         request.getfixturevalue("monkeypatch").setattr(uwsgi, "uwsgi", fake_uwsgi())
@@ -89,7 +89,7 @@ def _laid(name: str, request: pytest.FixtureRequest) -> Iterator[Laid]:
     # The instrument names each rendering, by which a test tells a stored page.
     with request.getfixturevalue("site_with")(BENCHAPP_PROBES="1", **variables):
         caches["default"].clear()
-        yield Laid(name)
+        yield ActiveLayer(name)
         caches["default"].clear()
     if name == "nginx-memcached":
         memcached_store._store(f"unix:{places['socket']}", 60, "").client.close()

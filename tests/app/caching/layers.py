@@ -1,4 +1,4 @@
-"""A layer laid over a view as the settings lay it, and whether it stores what the view answers."""
+"""A layer over a view, as the settings lay it, and whether it stores the responses of the view."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ OUTSIDE = {
 }
 
 
-def laid_over(view: View, *projects: Callable[[View], View]) -> View:
+def with_layer(view: View, *projects: Callable[[View], View]) -> View:
     """The view with the middleware of the app around it, and of a project inside of that, as in MIDDLEWARE."""
     around = [CachingMiddleware, *projects, WatchMiddleware]
     classes = [kind for kind in around if isinstance(kind, type) and kind.__qualname__ == kind.__name__]
-    laid = view
+    layered = view
     with override_settings(MIDDLEWARE=[f"{kind.__module__}.{kind.__name__}" for kind in classes]):
         for middleware in reversed(around):
-            laid = middleware(laid)
-    return laid
+            layered = middleware(layered)
+    return layered
 
 
 @dataclass(frozen=True)
-class Laid:
+class ActiveLayer:
     """An active layer."""
 
     name: str
 
     def over(self, view: View, *projects: Callable[[View], View]) -> View:
         """The view with the middleware of the layer around it, and inside of that the middleware of a project."""
-        return laid_over(view, *projects)
+        return with_layer(view, *projects)
 
     def stores(
         self, view: View, path: str = "/posts/5/", projects: tuple[Callable[[View], View], ...] = (), **request: Any
     ) -> bool:
         """True if the response to this request is everybody's: stored, or marked for a cache outside."""
-        laid = self.over(view, *projects)
-        first = laid(RequestFactory().get(path, **request))
+        layered = self.over(view, *projects)
+        first = layered(RequestFactory().get(path, **request))
         if self.name in OUTSIDE:
             return first.has_header(MARK)
-        again = laid(RequestFactory().get(path, **request))
+        again = layered(RequestFactory().get(path, **request))
         return b"".join(again) == b"".join(first)
 
 

@@ -126,7 +126,7 @@ def test_a_page_that_has_read_its_nonce_is_not_stored_however_it_spells_it():
 
 
 @pytest.mark.parametrize(
-    ("request_", "answered", "stored"),
+    ("request_", "served", "stored"),
     [
         ({}, True, True),
         *(({name: "x"}, False, False) for name in ("HX-Request", "X-Requested-With", "Origin", "Authorization")),
@@ -142,12 +142,12 @@ def test_a_page_that_has_read_its_nonce_is_not_stored_however_it_spells_it():
         ({"transfer-encoding": "chunked"}, True, False),
     ],
 )
-def test_requests_that_a_cached_page_answers_and_whose_page_is_stored(
-    settings, request_: dict[str, str], answered: bool, stored: bool
+def test_requests_that_a_cached_page_serves_and_whose_page_is_stored(
+    settings, request_: dict[str, str], served: bool, stored: bool
 ):
     settings.CACHING_PORT = "8123"
     request = RequestFactory().get("/", headers=request_)
-    assert (may_serve(request), may_store_for(request)) == (answered, stored)
+    assert (may_serve(request), may_store_for(request)) == (served, stored)
     assert not may_serve(RequestFactory().get("/?a=1"))
 
 

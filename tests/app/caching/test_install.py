@@ -78,7 +78,7 @@ def test_mistakes_are_lines_of_check(project: FreshProject, lines: str, code: in
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         ("MIDDLEWARE.pop()", "WatchMiddleware as the last entry"),
         ("CACHING_LAYERS = {'varnsh': {}}", "'varnsh' is no layer"),
@@ -88,11 +88,11 @@ def test_mistakes_are_lines_of_check(project: FreshProject, lines: str, code: in
         ("MIDDLEWARE.insert(1, MIDDLEWARE.pop(2))", "no caching layer sees what django.contrib.sessions"),
     ],
 )
-def test_a_server_does_not_start_with_a_mistake(project: FreshProject, lines: str, said: str):
+def test_a_server_does_not_start_with_a_mistake(project: FreshProject, lines: str, message: str):
     start = "from django.core.wsgi import get_wsgi_application as start; start()"
     done = project.run("-c", start, settings=lines)
     assert done.returncode == 1
-    assert "ImproperlyConfigured" in done.stderr.splitlines()[-1] and said in done.stderr.splitlines()[-1]
+    assert "ImproperlyConfigured" in done.stderr.splitlines()[-1] and message in done.stderr.splitlines()[-1]
 
 
 LAYER = """

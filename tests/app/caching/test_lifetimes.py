@@ -11,7 +11,7 @@ from django.test import RequestFactory
 from django.utils.http import http_date
 
 from benchapp.caching.cacheability import lifetime
-from tests.app.caching.layers import INSIDE, OUTSIDE, Laid, rendering
+from tests.app.caching.layers import INSIDE, OUTSIDE, ActiveLayer, rendering
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_an_hour_of_expiry_is_cut(settings, clock: Callable):
         )
 
 
-@pytest.mark.parametrize("said", [{"Cache-Control": "max-age=30"}, {"Cache-Control": "public, s-maxage=30"}])
-def test_a_page_is_stored_for_as_long_as_it_says(laid: Callable, clock: Callable, said: dict[str, str]):
-    with laid("page-cache") as layer:
-        view = layer.over(rendering(said))
+@pytest.mark.parametrize("headers", [{"Cache-Control": "max-age=30"}, {"Cache-Control": "public, s-maxage=30"}])
+def test_a_page_is_stored_for_as_long_as_it_says(active_layer: Callable, clock: Callable, headers: dict[str, str]):
+    with active_layer("page-cache") as layer:
+        view = layer.over(rendering(headers))
         pages = []
         for wait in (0, 29, 2):
             clock(wait)
@@ -69,15 +69,15 @@ def test_a_page_is_stored_for_as_long_as_it_says(laid: Callable, clock: Callable
     assert pages[0].content == pages[1].content != pages[2].content
     # Browsers count from the rendering.
     ages = [page.get("Age") for page in pages]
-    assert ages == ([None, "29", None] if "max-age" in said["Cache-Control"] else [None, None, None])
+    assert ages == ([None, "29", None] if "max-age" in headers["Cache-Control"] else [None, None, None])
 
 
-@pytest.mark.parametrize("said", ["no-cache", "private", "max-age=0", "max-age=30, must-revalidate"])
-def test_a_page_that_forbids_it_is_not_stored(layer: Laid, said: str):
-    assert not layer.stores(rendering({"Cache-Control": said}))
+@pytest.mark.parametrize("control", ["no-cache", "private", "max-age=0", "max-age=30, must-revalidate"])
+def test_a_page_that_forbids_it_is_not_stored(layer: ActiveLayer, control: str):
+    assert not layer.stores(rendering({"Cache-Control": control}))
 
 
 @pytest.mark.parametrize("name", [name for name in INSIDE | OUTSIDE if name != "page-cache"])
-def test_a_server_with_one_lifetime_for_all_pages_gets_none_that_ends_earlier(laid: Callable, name: str):
-    with laid(name) as layer:
+def test_a_server_with_one_lifetime_for_all_pages_gets_none_that_ends_earlier(active_layer: Callable, name: str):
+    with active_layer(name) as layer:
         assert not layer.stores(rendering({"Cache-Control": "max-age=30"}))

@@ -10,7 +10,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from benchapp.caching.external.cacheable_header import MARK
-from tests.app.caching.layers import HTML, OUTSIDE, Laid, View, rendering
+from tests.app.caching.layers import HTML, OUTSIDE, ActiveLayer, View, rendering
 
 REASONS = {
     "method": (rendering(), {"method": "post"}),
@@ -40,61 +40,61 @@ REASONS = {
 }
 
 
-def asked(laid: View, method: str = "get", path: str = "/posts/5/", **request: Any) -> HttpResponse:
-    return laid(getattr(RequestFactory(), method)(path, **request))
+def respond(layered: View, method: str = "get", path: str = "/posts/5/", **request: Any) -> HttpResponse:
+    return layered(getattr(RequestFactory(), method)(path, **request))
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_each_layer_says_why_a_page_passes(layer: Laid, settings, reason: str):
+def test_each_layer_says_why_a_page_passes(layer: ActiveLayer, settings, reason: str):
     settings.CACHING_X_CACHE = True
     view, request = REASONS[reason]
-    laid = layer.over(view)
+    layered = layer.over(view)
     for _ in range(2):
-        assert asked(laid, **request)["X-Cache"] == f"pass; {reason}"
+        assert respond(layered, **request)["X-Cache"] == f"pass; {reason}"
 
 
-def test_a_page_is_a_miss_and_then_a_hit(laid: Callable, settings):
-    with laid("page-cache") as layer:
+def test_a_page_is_a_miss_and_then_a_hit(active_layer: Callable, settings):
+    with active_layer("page-cache") as layer:
         settings.CACHING_X_CACHE = True
         view = layer.over(rendering())
-        assert [asked(view)["X-Cache"] for _ in range(3)] == ["miss", "hit", "hit"]
-        assert asked(view, "head")["X-Cache"] == "hit"
+        assert [respond(view)["X-Cache"] for _ in range(3)] == ["miss", "hit", "hit"]
+        assert respond(view, "head")["X-Cache"] == "hit"
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_page_for_a_cache_outside_has_none_which_its_hits_would_repeat(laid: Callable, settings, name: str):
-    with laid(name) as layer:
+def test_a_page_for_a_cache_outside_has_none_which_its_hits_would_repeat(active_layer: Callable, settings, name: str):
+    with active_layer(name) as layer:
         settings.CACHING_X_CACHE = True
-        response = asked(layer.over(rendering()))
+        response = respond(layer.over(rendering()))
     assert MARK in response and "X-Cache" not in response
 
 
-def test_pages_outside_of_the_public_ones_and_stores_that_are_down(laid: Callable, settings, monkeypatch):
+def test_pages_outside_of_the_public_ones_and_stores_that_are_down(active_layer: Callable, settings, monkeypatch):
     settings.CACHING_PUBLIC = ["/"]
-    with laid("page-cache") as layer:
+    with active_layer("page-cache") as layer:
         settings.CACHING_X_CACHE = True
-        assert asked(layer.over(rendering()))["X-Cache"] == "pass; not-public"
+        assert respond(layer.over(rendering()))["X-Cache"] == "pass; not-public"
 
         def refuse(*_: object) -> bool:
             raise OSError("full")
 
         store = "benchapp.caching.django_cache.DjangoCacheStore"
         monkeypatch.setattr(f"{store}.put", refuse)
-        assert asked(layer.over(rendering()), path="/")["X-Cache"] == "pass; store"
+        assert respond(layer.over(rendering()), path="/")["X-Cache"] == "pass; store"
         monkeypatch.setattr(f"{store}.look_up", refuse)
-        assert asked(layer.over(rendering()), path="/")["X-Cache"] == "pass; store"
+        assert respond(layer.over(rendering()), path="/")["X-Cache"] == "pass; store"
 
 
-def test_a_page_with_headers_of_its_own_where_bodies_are_stored(laid: Callable, settings):
-    with laid("staticgenerator") as layer:
+def test_a_page_with_headers_of_its_own_where_bodies_are_stored(active_layer: Callable, settings):
+    with active_layer("staticgenerator") as layer:
         settings.CACHING_X_CACHE = True
-        assert asked(layer.over(rendering({"X-Own": "1"})))["X-Cache"] == "pass; page-headers"
+        assert respond(layer.over(rendering({"X-Own": "1"})))["X-Cache"] == "pass; page-headers"
 
 
-def test_without_the_setting_no_response_says_it(layer: Laid, settings):
+def test_without_the_setting_no_response_says_it(layer: ActiveLayer, settings):
     settings.CACHING_X_CACHE = False
-    laid = layer.over(rendering(reads=lambda request: request.COOKIES.get("theme")))
+    layered = layer.over(rendering(reads=lambda request: request.COOKIES.get("theme")))
     for _ in range(2):
-        response = asked(laid)
+        response = respond(layered)
         assert "X-Cache" not in response
         assert response["Cache-Control"] == "private"

@@ -15,10 +15,10 @@ from django.test import Client
 
 from benchapp.caching.external import cacheable_header, http
 from benchapp.caching.invalidation import StalePages, pages_invalidated
-from tests.app.caching.layers import OUTSIDE, Laid, rendering
+from tests.app.caching.layers import OUTSIDE, ActiveLayer, rendering
 from tests.app.conftest import Rows
 
-Layers = Callable[[str], AbstractContextManager[Laid]]
+Layers = Callable[[str], AbstractContextManager[ActiveLayer]]
 STALE = StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
 NGINX = "s-maxage=30, stale-while-revalidate=30, stale-if-error=30"
 
@@ -62,9 +62,11 @@ def test_a_cache_that_is_down_is_logged(caplog: pytest.LogCaptureFixture):
 
 
 @pytest.mark.parametrize("left", [{"f_bavail": 0}, {"f_favail": 0}])
-def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, monkeypatch, left: dict[str, int]):
+def test_on_a_full_disk_nginx_gets_nothing_to_cache(
+    rows: Rows, active_layer: Callable, monkeypatch, left: dict[str, int]
+):
     free = {"f_bavail": 10**6, "f_frsize": 4096, "f_files": 10**6, "f_favail": 10**6}
-    with laid("nginx-microcache"):
+    with active_layer("nginx-microcache"):
         monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | left))
         assert not {cacheable_header.MARK, "Cache-Control"} & set(Client().get("/").headers)
         # A file system without a limit of files counts none.
@@ -75,10 +77,10 @@ def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, 
 @pytest.mark.parametrize(
     ("control", "stored"), [("max-age=600", False), ("public, Max-Age=600", False), ("s-maxage=600", True)]
 )
-def test_nginx_gets_no_page_whose_age_a_browser_would_have_to_know(laid: Layers, control: str, stored: bool):
-    with laid("nginx-microcache") as layer:
+def test_nginx_gets_no_page_whose_age_a_browser_would_have_to_know(active_layer: Layers, control: str, stored: bool):
+    with active_layer("nginx-microcache") as layer:
         assert layer.stores(rendering({"Cache-Control": control})) is stored
-    with laid("varnish") as layer:
+    with active_layer("varnish") as layer:
         assert layer.stores(rendering({"Cache-Control": control}))
 
 
@@ -122,8 +124,8 @@ def test_a_generation_is_renewed_in_place_or_removed(settings, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_where_no_generation_can_be_written_nothing_is_marked(rows: Rows, laid: Layers, name: str, monkeypatch):
-    with laid(name):
+def test_where_no_generation_can_be_written_nothing_is_marked(rows: Rows, active_layer: Layers, name: str, monkeypatch):
+    with active_layer(name):
         full_disk(monkeypatch)
         assert cacheable_header.MARK not in Client().get("/")
         monkeypatch.undo()

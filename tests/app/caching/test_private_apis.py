@@ -125,10 +125,10 @@ def watched_by(of_django: dict[str, int], headers: dict[str, str], kinds: list[t
         reads.has_reached_view = True
         return view(request)
 
-    laid = reached
+    layered = reached
     for kind in reversed(kinds):
-        laid = kind(laid)
-    laid(request)
+        layered = kind(layered)
+    layered(request)
     watch.end()
     return reads
 

@@ -22,7 +22,7 @@ from django.utils.functional import SimpleLazyObject
 
 from benchapp.caching.harmless import PAUSE, RESUME, Pause, Resume
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
-from tests.app.caching.layers import HTML, View, laid_over
+from tests.app.caching.layers import HTML, View, with_layer
 
 # What differs between two visitors.
 ADDRESS, COUNTRY = "203.0.113.9", "LI"
@@ -121,7 +121,7 @@ def page(request: HttpRequest, number: int = 0) -> HttpResponse:
 
 def is_private(view: View, kind: str, *projects: Callable[[View], View]) -> bool:
     """True if the page of the visitor is private to every cache."""
-    return "private" in laid_over(view, *projects)(visitor(kind)).get("Cache-Control", "")
+    return "private" in with_layer(view, *projects)(visitor(kind)).get("Cache-Control", "")
 
 
 def reading(reads: Callable[[HttpRequest], object]) -> tuple[View, Callable[[View], View], Callable[[View], View]]:
@@ -149,10 +149,10 @@ def reading(reads: Callable[[HttpRequest], object]) -> tuple[View, Callable[[Vie
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_a_page_that_read_something_of_its_visitor_is_private(laid: Callable, settings, kind: str, name: str):
+def test_a_page_that_read_something_of_its_visitor_is_private(active_layer: Callable, settings, kind: str, name: str):
     view, before, behind = reading(ALL_READS[name])
     django = (CommonMiddleware, CsrfViewMiddleware)
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         assert not is_private(page, kind, *django)
         assert is_private(view, kind, *django), "in a view"
         assert is_private(page, kind, before, *django), "in middleware"
@@ -177,9 +177,9 @@ OF_HOST: dict[str, Callable[[HttpRequest], object]] = {
 
 @pytest.mark.parametrize("kind", FACTORIES)
 @pytest.mark.parametrize("name", OF_HOST)
-def test_the_host_is_private_on_a_site_with_several_names(laid: Callable, settings, kind: str, name: str):
+def test_the_host_is_private_on_a_site_with_several_names(active_layer: Callable, settings, kind: str, name: str):
     view, before, _ = reading(OF_HOST[name])
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         for names, private in ((["testserver"], False), (["testserver", "b.test"], True), (["*"], True)):
             settings.ALLOWED_HOSTS = names
             assert is_private(view, kind, CommonMiddleware) is private
@@ -190,10 +190,10 @@ def test_the_host_is_private_on_a_site_with_several_names(laid: Callable, settin
 
 @pytest.mark.parametrize(("host", "port", "private"), [("testserver", "8000", True), ("testserver", "80", False)])
 def test_a_port_of_the_server_that_is_not_that_of_the_host_is_private(
-    laid: Callable, settings, host: str, port: str, private: bool
+    active_layer: Callable, settings, host: str, port: str, private: bool
 ):
     settings.ALLOWED_HOSTS = ["testserver"]
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         settings.CACHING_PORT, settings.SECURE_PROXY_SSL_HEADER = "", ("HTTP_X_FORWARDED_PROTO", "https")
         view = reading(lambda request: request.get_port())[0]
         request = RequestFactory().get(f"/{next(NUMBERS)}/", headers={"host": host}, SERVER_PORT=port)
@@ -211,23 +211,25 @@ OF_SCHEME: dict[str, Callable[[HttpRequest], object]] = {
 
 @pytest.mark.parametrize("kind", FACTORIES)
 @pytest.mark.parametrize("name", OF_SCHEME)
-def test_the_scheme_is_private_where_visitors_may_use_both(laid: Callable, settings, kind: str, name: str):
+def test_the_scheme_is_private_where_visitors_may_use_both(active_layer: Callable, settings, kind: str, name: str):
     view, before, _ = reading(OF_SCHEME[name])
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         for scheme, private in (("http", False), ("", True)):
             settings.CACHING_SCHEME = scheme
             assert is_private(view, kind) is private
             assert is_private(page, kind, before) is private
 
 
-def test_a_value_that_was_computed_further_out_or_in_harmless_middleware_is_noted_when_it_is_read(laid: Callable):
+def test_a_value_computed_further_out_or_in_harmless_middleware_is_noted_when_it_is_read(
+    active_layer: Callable,
+):
     def accepts(request: HttpRequest) -> HttpResponse:
         return HttpResponse(f"<p>{request.accepts('text/html')}", HTML)
 
     def log(get_response: View) -> View:
         return lambda request: (request.accepts("text/html"), get_response(request))[1]
 
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         inside = CachingMiddleware(Pause(log(Resume(WatchMiddleware(accepts)))))
         request = visitor("wsgi")
         assert request.accepts("text/html")
@@ -236,7 +238,7 @@ def test_a_value_that_was_computed_further_out_or_in_harmless_middleware_is_note
 
 
 @pytest.mark.parametrize("kind", FACTORIES)
-def test_what_middleware_further_out_has_bound_to_the_request_is_noted_when_a_page_reads_it(laid: Callable, kind: str):
+def test_what_middleware_further_out_has_bound_is_noted_when_a_page_reads_it(active_layer: Callable, kind: str):
     def page_for_country(request: HttpRequest) -> HttpResponse:
         return HttpResponse(f"<p>{request.country}", HTML)
 
@@ -247,14 +249,14 @@ def test_what_middleware_further_out_has_bound_to_the_request_is_noted_when_a_pa
 
         return middleware
 
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         for view, private in ((page_for_country, True), (page, False)):
             response = further_out(CachingMiddleware(WatchMiddleware(view)))(visitor(kind))
             assert ("private" in response.get("Cache-Control", "")) is private
 
 
-def test_what_is_named_harmless_may_be_read(laid: Callable, settings):
-    with laid("page-cache"):
+def test_what_is_named_harmless_may_be_read(active_layer: Callable, settings):
+    with active_layer("page-cache"):
         settings.CACHING_HARMLESS = ["CF-IPCountry", "cookie:theme", "remote-addr"]
         for reads in (
             lambda request: request.headers["CF-IPCountry"],
@@ -268,12 +270,12 @@ def test_what_is_named_harmless_may_be_read(laid: Callable, settings):
 
 @pytest.mark.parametrize("name", ["User-Agent", "Cookie", "Host"])
 def test_a_view_may_not_read_what_django_s_middleware_did_not_read_because_it_is_harmless(
-    laid: Callable, settings, name: str
+    active_layer: Callable, settings, name: str
 ):
     own = {"User-Agent": "HTTP_USER_AGENT", "Host": "HTTP_HOST"}.get(name)
     view = reading(lambda request: request.META.get(own) if own else request.COOKIES.get("csrftoken"))[0]
     django = (CommonMiddleware, CsrfViewMiddleware)
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         settings.ALLOWED_HOSTS = [".test", "testserver"]
         settings.CACHING_HARMLESS = [f"{kind.__module__}.{kind.__name__}" for kind in django]
         around = (Pause, CommonMiddleware, Resume, Pause, CsrfViewMiddleware, Resume)
@@ -281,7 +283,7 @@ def test_a_view_may_not_read_what_django_s_middleware_did_not_read_because_it_is
         assert is_private(view, "wsgi", *around)
 
 
-def test_middleware_may_read_what_it_wrote_itself_and_no_visitor_has(laid: Callable):
+def test_middleware_may_read_what_it_wrote_itself_and_no_visitor_has(active_layer: Callable):
     def write(name: str) -> Callable[[View], View]:
         def middleware(get_response: View) -> View:
             def call(request: HttpRequest) -> HttpResponse:
@@ -292,7 +294,7 @@ def test_middleware_may_read_what_it_wrote_itself_and_no_visitor_has(laid: Calla
 
         return middleware
 
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         for name, private in (("MYSITE_FLAG", False), ("REMOTE_ADDR", True), ("HTTP_X_A", True), ("SERVER_NAME", True)):
             view = reading(lambda request, name=name: request.META[name])[0]
             assert is_private(view, "wsgi", write(name)) is private, name
@@ -344,7 +346,7 @@ urlpatterns = [
 
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])
-def test_the_hooks_of_harmless_middleware_may_read_and_those_of_others_may_not(laid: Callable, client: type):
+def test_the_hooks_of_harmless_middleware_may_read_and_those_of_others_may_not(active_layer: Callable, client: type):
     outer, inner = (f"benchapp.caching.middleware.{name}Middleware" for name in ("Caching", "Watch"))
     hooked = f"{__name__}.Hooked"
 
@@ -356,7 +358,7 @@ def test_the_hooks_of_harmless_middleware_may_read_and_those_of_others_may_not(l
         assert response.status_code == 200
         return "private" in response.get("Cache-Control", "")
 
-    with laid("page-cache"):
+    with active_layer("page-cache"):
         for address in ("/plain/", "/rendered/", "/failing/"):
             assert private([hooked], address)
             assert not private([PAUSE, hooked, RESUME], address)

@@ -19,7 +19,7 @@ from benchapp.caching import render_lock
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.stores.files import FileLocks
 from tests import clock
-from tests.app.caching.layers import HTML, Laid
+from tests.app.caching.layers import HTML, ActiveLayer
 
 View = Callable[..., HttpResponse]
 
@@ -44,7 +44,7 @@ class Counting:
         return HttpResponse(f"rendering {number}", content_type=HTML, headers=self.headers)
 
 
-def test_concurrent_requests_share_one_rendering(inside: Laid):
+def test_concurrent_requests_share_one_rendering(inside: ActiveLayer):
     counting = Counting()
     view = inside.over(counting)
     with ThreadPoolExecutor(12) as readers:
@@ -55,7 +55,7 @@ def test_concurrent_requests_share_one_rendering(inside: Laid):
     assert counting.count == 1
 
 
-def test_requests_for_an_uncacheable_page_do_not_wait(inside: Laid):
+def test_requests_for_an_uncacheable_page_do_not_wait(inside: ActiveLayer):
     counting = Counting(**{"Cache-Control": "no-store"})
     view = inside.over(counting)
     counting.may_end.set()
@@ -70,7 +70,7 @@ def test_requests_for_an_uncacheable_page_do_not_wait(inside: Laid):
         assert len({page.result() for page in pages}) == 3
 
 
-def test_a_failed_rendering_releases_the_lock(inside: Laid, monkeypatch: pytest.MonkeyPatch):
+def test_a_failed_rendering_releases_the_lock(inside: ActiveLayer, monkeypatch: pytest.MonkeyPatch):
     waits: list[float] = []
     clock.change(monkeypatch, render_lock, sleep=waits.append)
 
@@ -85,7 +85,7 @@ def test_a_failed_rendering_releases_the_lock(inside: Laid, monkeypatch: pytest.
     assert waits == []
 
 
-def test_waiting_for_a_dead_holder_ends(inside: Laid, monkeypatch: pytest.MonkeyPatch):
+def test_waiting_for_a_dead_holder_ends(inside: ActiveLayer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(render_lock, "WAIT_S", 0.1)
     counting = Counting()
     view = inside.over(counting)
@@ -111,7 +111,7 @@ def test_the_lock_of_a_holder_that_died_expires(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/5/"})), StalePages(prefixes=frozenset({"/posts/"}))])
-def test_a_slow_rendering_does_not_bring_an_invalidated_page_back(inside: Laid, stale: StalePages):
+def test_a_slow_rendering_does_not_bring_an_invalidated_page_back(inside: ActiveLayer, stale: StalePages):
     title, written_meanwhile = "old", False
 
     def page(request: object) -> HttpResponse:

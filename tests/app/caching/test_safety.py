@@ -18,7 +18,7 @@ from django.test import RequestFactory
 from benchapp.caching.external.cacheable_header import MARK
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.watched import Reads, WatchedCookies
-from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering
+from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, ActiveLayer, View, rendering
 
 NONCE = "script-src 'nonce-abc'"
 
@@ -28,7 +28,7 @@ def begin_session(request: HttpRequest) -> None:
     request.session["seen"] = 1
 
 
-def test_a_page_for_everybody_is_stored(layer: Laid):
+def test_a_page_for_everybody_is_stored(layer: ActiveLayer):
     assert layer.stores(rendering())
 
 
@@ -42,25 +42,25 @@ def test_a_page_for_everybody_is_stored(layer: Laid):
         (rendering(), {"headers": {"host": "foreign.test"}}),
     ],
 )
-def test_what_the_rules_of_cacheability_forbid_is_stored_by_no_layer(layer: Laid, view: View, request_: dict):
+def test_what_the_rules_of_cacheability_forbid_is_stored_by_no_layer(layer: ActiveLayer, view: View, request_: dict):
     assert not layer.stores(view, **request_)
 
 
 @pytest.mark.parametrize("headers", [{"HX-Request": "true"}, {"cookie": "sessionid=x"}, {"host": "foreign.test"}])
-def test_a_cached_page_is_no_answer_to_what_bypasses_the_cache(inside: Laid, headers: dict[str, str]):
-    laid = inside.over(rendering())
-    page, bypassing, again = (laid(RequestFactory().get("/a/", headers=asked)) for asked in ({}, headers, {}))
+def test_a_cached_page_is_no_answer_to_what_bypasses_the_cache(inside: ActiveLayer, headers: dict[str, str]):
+    layered = inside.over(rendering())
+    page, bypassing, again = (layered(RequestFactory().get("/a/", headers=asked)) for asked in ({}, headers, {}))
     assert page.content == again.content != bypassing.content
 
 
-def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable):
+def test_a_browser_that_has_the_cached_page_gets_no_other_copy(active_layer: Callable):
     modified = "Sat, 01 Nov 2025 10:00:00 GMT"
-    with laid("page-cache") as layer:
+    with active_layer("page-cache") as layer:
         view = layer.over(rendering({"ETag": '"a"', "Last-Modified": modified}))
         conditions = ({}, {"if-none-match": '"a"'}, {"if-none-match": '"b"'}, {"if-modified-since": modified})
-        answers = [view(RequestFactory().get("/posts/5/", headers=condition)) for condition in conditions]
-    assert [answer.status_code for answer in answers] == [200, 304, 200, 304]
-    assert answers[2].content == answers[0].content
+        responses = [view(RequestFactory().get("/posts/5/", headers=condition)) for condition in conditions]
+    assert [response.status_code for response in responses] == [200, 304, 200, 304]
+    assert responses[2].content == responses[0].content
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable):
         (begin_session, False),
     ],
 )
-def test_what_a_page_reads_of_its_visitor(layer: Laid, reads: Callable, stored: bool):
+def test_what_a_page_reads_of_its_visitor(layer: ActiveLayer, reads: Callable, stored: bool):
     assert layer.stores(rendering(reads=reads)) is stored
 
 
@@ -116,21 +116,21 @@ def test_what_a_page_reads_of_its_visitor(layer: Laid, reads: Callable, stored: 
         ("/caf\u00e9/", True),
     ],
 )
-def test_pages_outside_of_the_public_ones_are_private(layer: Laid, settings, path: str, stored: bool):
+def test_pages_outside_of_the_public_ones_are_private(layer: ActiveLayer, settings, path: str, stored: bool):
     settings.CACHING_PUBLIC = ["/", "/blog/", "/about", "/caf%C3%A9/?page=1"]
-    answer = layer.over(rendering())(RequestFactory().get(path))
-    assert answer.get("Cache-Control", "").startswith("private") is not stored
+    response = layer.over(rendering())(RequestFactory().get(path))
+    assert response.get("Cache-Control", "").startswith("private") is not stored
     assert layer.stores(rendering(), path) is stored
 
 
-@pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
-def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, said: dict[str, str]):
-    with laid("page-cache") as layer:
-        view = layer.over(rendering(said))
+@pytest.mark.parametrize("headers", [{}, {"Cache-Control": "public, max-age=600"}])
+def test_a_cached_page_has_the_lifetime_headers_of_its_view(active_layer: Callable, headers: dict[str, str]):
+    with active_layer("page-cache") as layer:
+        view = layer.over(rendering(headers))
         first, second = (view(RequestFactory().get("/posts/5/")) for _ in range(2))
     assert first.content == second.content
-    for answer in (first, second):
-        assert {name: answer[name] for name in ("Cache-Control", "Expires") if name in answer} == said
+    for response in (first, second):
+        assert {name: response[name] for name in ("Cache-Control", "Expires") if name in response} == headers
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, said
     ],
 )
 def test_a_page_that_middleware_chooses_by_host_is_not_stored(
-    layer: Laid, settings, reads: Callable, names: list[str], stored: bool
+    layer: ActiveLayer, settings, reads: Callable, names: list[str], stored: bool
 ):
     def tenant(get_response: View) -> View:
         return lambda request: (reads(request), get_response(request))[1]
@@ -168,7 +168,7 @@ def test_a_page_that_middleware_chooses_by_host_is_not_stored(
         lambda request: [request.build_absolute_uri("a"), request.build_absolute_uri("/b/")],
     ],
 )
-def test_a_view_that_reads_the_host_by_whatever_way_is_not_stored(layer: Laid, settings, reads: Callable):
+def test_a_view_that_reads_the_host_by_whatever_way_is_not_stored(layer: ActiveLayer, settings, reads: Callable):
     settings.ALLOWED_HOSTS = ["a.test", "b.test"]
     view = rendering(reads=reads)
     assert not layer.stores(view, projects=(CommonMiddleware,), headers={"host": "a.test"})
@@ -181,27 +181,27 @@ def test_a_view_that_reads_the_host_by_whatever_way_is_not_stored(layer: Laid, s
     assert layer.stores(view, "/posts/7/", projects=(CommonMiddleware,), headers={"host": "a.test"})
 
 
-def test_middleware_that_answers_by_host_itself_is_not_stored(layer: Laid, settings):
+def test_middleware_that_answers_by_host_itself_is_not_stored(layer: ActiveLayer, settings):
     settings.ALLOWED_HOSTS = ["a.test", "b.test"]
 
-    def answers(get_response: View) -> View:
+    def responses(get_response: View) -> View:
         return rendering(reads=lambda request: request.get_host())
 
-    assert not layer.stores(rendering(), projects=(answers,), headers={"host": "a.test"})
+    assert not layer.stores(rendering(), projects=(responses,), headers={"host": "a.test"})
 
 
-def test_a_page_for_one_address_is_given_to_no_other(layer: Laid):
+def test_a_page_for_one_address_is_given_to_no_other(layer: ActiveLayer):
     def office(request: HttpRequest) -> HttpResponse:
         inside = request.META["REMOTE_ADDR"] == "10.0.0.9"
         return HttpResponse("<p>secret" if inside else "<p>no", HTML, status=200 if inside else 403)
 
-    laid = layer.over(office)
-    answers = [laid(RequestFactory().get("/office/", REMOTE_ADDR=address)) for address in ("10.0.0.9", "10.0.0.1")]
-    assert [answer.status_code for answer in answers] == [200, 403]
-    assert not any(answer.has_header(MARK) for answer in answers)
+    layered = layer.over(office)
+    responses = [layered(RequestFactory().get("/office/", REMOTE_ADDR=address)) for address in ("10.0.0.9", "10.0.0.1")]
+    assert [response.status_code for response in responses] == [200, 403]
+    assert not any(response.has_header(MARK) for response in responses)
 
 
-def test_the_middleware_of_tokens_reads_their_cookie_and_leaves_pages_shared(layer: Laid):
+def test_the_middleware_of_tokens_reads_their_cookie_and_leaves_pages_shared(layer: ActiveLayer):
     cookie = {"cookie": f"csrftoken={'a' * 32}"}
     assert layer.stores(rendering(), projects=(CsrfViewMiddleware,), headers=cookie)
     shown = rendering(reads=lambda request: request.COOKIES.get("csrftoken"))
@@ -223,11 +223,11 @@ def test_watched_cookies_are_a_dictionary_to_c_code():
 @pytest.mark.parametrize(
     "path", ["/about", "/blog/python-3.12/", "/blog/\u00fcber/", "/a b/", "/@x/", "/flat/one", "/a.html", "/\u4f60/x"]
 )
-def test_a_page_of_any_address_is_stored_and_invalidated(inside: Laid, path: str):
-    laid = inside.over(rendering())
+def test_a_page_of_any_address_is_stored_and_invalidated(inside: ActiveLayer, path: str):
+    layered = inside.over(rendering())
 
     def ask() -> bytes:
-        return laid(RequestFactory().get(path)).content
+        return layered(RequestFactory().get(path)).content
 
     for stale in (StalePages(frozenset({path})), StalePages(prefixes=frozenset({"/"}))):
         first = ask()
@@ -236,34 +236,34 @@ def test_a_page_of_any_address_is_stored_and_invalidated(inside: Laid, path: str
         assert ask() != first
 
 
-def test_one_address_is_never_the_page_of_another(inside: Laid):
+def test_one_address_is_never_the_page_of_another(inside: ActiveLayer):
     paths = ["/", "/a", "/a/", "/a/b", "/a%2Fb/", "/a/b/", "/a.html", "/index.html", "/a//b/", "/a%20b/", "/a b/"]
     paths += ["/a/../b/", "/./b/", "/b/", "/b/."]
-    laid = inside.over(lambda request: HttpResponse(f"<p>{request.path}", HTML))
+    layered = inside.over(lambda request: HttpResponse(f"<p>{request.path}", HTML))
     for path in [*paths, *paths]:
         request = RequestFactory().get("/")
         request.path = path
-        assert laid(request).content.decode() == f"<p>{path}"
+        assert layered(request).content.decode() == f"<p>{path}"
 
 
 @pytest.mark.parametrize("name", INSIDE | OUTSIDE)
-def test_a_project_that_compresses_its_pages_itself_has_them_stored(name: str, laid: Callable, settings):
+def test_a_project_that_compresses_its_pages_itself_has_them_stored(name: str, active_layer: Callable, settings):
     text = "<p>" + "words " * 100
 
     def view(request: HttpRequest) -> HttpResponse:
         rendered.append(request.META.get("HTTP_ACCEPT_ENCODING"))
         return HttpResponse(text, HTML)
 
-    with laid(name) as layer:
+    with active_layer(name) as layer:
         # A server that stores bodies sends it.
         settings.CACHING_PAGE_HEADERS = {"Vary": "Cookie, Accept-Encoding"}
         rendered: list[str | None] = []
-        laid = layer.over(GZipMiddleware(view))
+        active_layer = layer.over(GZipMiddleware(view))
         for coding in ("gzip, br", "gzip", "identity", "gzip;q=1.0, deflate", ""):
-            answer = laid(RequestFactory().get("/posts/5/", headers={"accept-encoding": coding}))
-            packed = answer.get("Content-Encoding") == "gzip"
+            response = active_layer(RequestFactory().get("/posts/5/", headers={"accept-encoding": coding}))
+            packed = response.get("Content-Encoding") == "gzip"
             assert not packed or "gzip" in coding
-            assert (gzip.decompress(answer.content) if packed else answer.content).decode() == text
-            assert MARK in answer or name in INSIDE
+            assert (gzip.decompress(response.content) if packed else response.content).decode() == text
+            assert MARK in response or name in INSIDE
         if name in INSIDE:
             assert len(rendered) == (2 if name == "page-cache" else 1), "one for each coding that is stored"

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.caching.external.cacheable_header import MARK
 from benchapp.models import Comment, Post
-from tests.app.caching.layers import OUTSIDE, Laid
+from tests.app.caching.layers import OUTSIDE, ActiveLayer
 from tests.app.conftest import Rows, account
 
 
@@ -21,14 +21,14 @@ def pages_of(rows: Rows) -> list[str]:
     return ["/", "/posts/", "/authors/page/2/", *details]
 
 
-def is_shared(layer: Laid, first: HttpResponse, second: HttpResponse) -> bool:
+def is_shared(layer: ActiveLayer, first: HttpResponse, second: HttpResponse) -> bool:
     """True if the second response is the first, or may be stored outside; a stored body has no render id."""
     if layer.name in OUTSIDE:
         return first.has_header(MARK)
     return second.get("X-Render-Id", first["X-Render-Id"]) == first["X-Render-Id"]
 
 
-def test_a_public_page_is_everybodys_with_its_headers(layer: Laid, rows: Rows):
+def test_a_public_page_is_everybodys_with_its_headers(layer: ActiveLayer, rows: Rows):
     visitor = Client()
     assert visitor.get("/login/").cookies["csrftoken"], "whoever has this cookie is anonymous, too"
     for path in pages_of(rows):
@@ -45,7 +45,7 @@ def test_a_public_page_is_everybodys_with_its_headers(layer: Laid, rows: Rows):
             assert not {"Cache-Control", "Expires"} & set(second.headers)
 
 
-def test_no_account_gets_the_page_of_another_in_any_order(layer: Laid, rows: Rows):
+def test_no_account_gets_the_page_of_another_in_any_order(layer: ActiveLayer, rows: Rows):
     readers = {name: account(name) for name in ("ann-of-the-hill", "bob-of-the-dale")} | {"": Client()}
     # A page that nobody has seen for each order.
     for order, path in zip(permutations(readers), pages_of(rows), strict=True):
@@ -61,7 +61,7 @@ def test_no_account_gets_the_page_of_another_in_any_order(layer: Laid, rows: Row
 
 
 def test_a_comment_shows_at_once_and_other_pages_stay(
-    inside: Laid, rows: Rows, client: Client, django_capture_on_commit_callbacks: Callable
+    inside: ActiveLayer, rows: Rows, client: Client, django_capture_on_commit_callbacks: Callable
 ):
     other = f"/posts/{Post.objects.exclude(pk=rows.post.pk).latest('id').pk}/"
     before = {path: client.get(path) for path in ("/", "/comments/", "/posts/", other)}

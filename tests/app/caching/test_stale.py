@@ -138,7 +138,7 @@ def test_a_value_that_is_missing_names_no_page(db):
 
 
 @pytest.mark.parametrize(
-    ("stale", "said"),
+    ("stale", "message"),
     [
         ({"auth.Users": ["/"]}, "there is no model 'auth.Users'"),
         ({"nonsense": ["/"]}, "there is no model 'nonsense'"),
@@ -146,10 +146,10 @@ def test_a_value_that_is_missing_names_no_page(db):
         ({"auth.User": "/"}, "auth.User needs a list"),
     ],
 )
-def test_an_entry_with_a_problem_is_logged_and_the_others_are_watched(settings, caplog, stale, said):
+def test_an_entry_with_a_problem_is_logged_and_the_others_are_watched(settings, caplog, stale, message):
     settings.CACHING_LAYERS = {"page-cache": {}}
     settings.CACHING_STALE = {**stale, "auth.Group": ["/"]}
-    assert said in caplog.text
+    assert message in caplog.text
     assert post_save.has_listeners(Group) and not post_save.has_listeners(User)
 
 

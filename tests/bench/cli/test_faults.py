@@ -23,7 +23,7 @@ def test_the_faults_are_listed_with_what_happens(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["gunicorn", "--fault", "aplication"], "no fault is called 'aplication'; did you mean application?"),
         (["gunicorn", "--layer", "none+varnish"], "layer none+varnish: none cannot be joined with another layer"),
@@ -45,7 +45,7 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
     ],
 )
-def test_bad_input_is_one_line(capsys, tmp_path, words, says):
+def test_bad_input_is_one_line(capsys, tmp_path, words, message):
     full = tmp_path / "full"
     full.mkdir()
     (full / "file").touch()
@@ -53,7 +53,7 @@ def test_bad_input_is_one_line(capsys, tmp_path, words, says):
     assert main(["faults", *(word.format(**places) for word in words)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"benchapp faults: {says.format(**places)}")
+    assert err.startswith(f"benchapp faults: {message.format(**places)}")
 
 
 def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_path):

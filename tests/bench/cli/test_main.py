@@ -16,7 +16,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["up", "nosuch"], "benchapp up: no stack called 'nosuch'; `python -m bench list` prints all"),
         (["up", "gunicorn", "--layer", "fragmets"], "benchapp up: no layer called 'fragmets'; did you mean fragments?"),
@@ -107,10 +107,10 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["compare", "a", "b", "c"], "benchapp compare: c: one argument too many; see python -m bench help compare"),
     ],
 )
-def test_bad_input_is_refused_in_one_line(words, says, bench):
+def test_bad_input_is_refused_in_one_line(words, message, bench):
     done = bench(*words)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
     assert done.stdout == ""

@@ -87,7 +87,7 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["run", "gunicorn,uwsgi"], "argument STACK: gunicorn,uwsgi: give each name by itself, without a comma"),
         (["up", "--stack", "gunicorn,uwsgi"], "argument --stack: gunicorn,uwsgi: give each name by itself"),
@@ -106,10 +106,10 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_one_line(words, says, bench):
+def test_what_does_not_go_together_is_refused_in_one_line(words, message, bench):
     done = bench(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -110,8 +110,8 @@ def temporary(tmp_path, monkeypatch):
 def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
     folder = new_project().rename(tmp_path / "a folder \u2713")
     to = ["--output", str(tmp_path / "out")] if words[0] == "render" else []
-    says = "not every server can work in a folder with a space \u2713 in its name; use another"
-    assert refused(capsys, folder, *words, *to) == f"{folder}: {says}"
+    message = "not every server can work in a folder with a space \u2713 in its name; use another"
+    assert refused(capsys, folder, *words, *to) == f"{folder}: {message}"
     assert not (tmp_path / "out").exists()
 
 
@@ -130,8 +130,8 @@ def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypat
     assert command_line.main([*UP, "--project", str(folder)]) == 2
     waiting, line = capsys.readouterr().err.splitlines()
     assert waiting == f"waiting for shop.settings of {folder}, up to 4 s"
-    says = "shop.settings and its pages are not ready within 4 s; see where ./manage.py check hangs"
-    assert line == f"benchapp up: {folder}: {says}"
+    message = "shop.settings and its pages are not ready within 4 s; see where ./manage.py check hangs"
+    assert line == f"benchapp up: {folder}: {message}"
 
 
 def test_a_database_that_is_down(capsys, new_project):
@@ -154,7 +154,7 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path, monkey
     monkeypatch.setattr(
         programs, "find", lambda names, *more, **how: None if names == ["uv"] else find(names, *more, **how)
     )
-    folder = new_project(said=f'[tool.benchapp]\npython = "{without_servers(tmp_path)}"\n')
+    folder = new_project(description=f'[tool.benchapp]\npython = "{without_servers(tmp_path)}"\n')
     assert refused(capsys, folder, *UP) == (
         "the servers cannot be installed for Python 3.99: ERROR: No matching distribution found for granian; "
         "name another as python in [tool.benchapp]"
@@ -172,7 +172,7 @@ def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
     words = [*words, str(results)] if words[-1] == "--output" else words
     # The project is examined before servers are installed, which takes longer.
     python = without_servers(tmp_path)
-    folder = new_project(said=f'[tool.benchapp]\nhealth = "/old/"\npython = "{python}"\n')
+    folder = new_project(description=f'[tool.benchapp]\nhealth = "/old/"\npython = "{python}"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("from django.views.generic import RedirectView\n")
         urls.write("urlpatterns.append(path('old/', RedirectView.as_view(url='/')))\n")
@@ -184,7 +184,7 @@ def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
 
 
 def test_what_is_left_out_of_a_recording_is_said_with_its_count(capsys, new_project):
-    folder = new_project(said=f'{BROWSE}log = "visits"\n')
+    folder = new_project(description=f'{BROWSE}log = "visits"\n')
     line = '127.0.0.1 - - [22/Nov/2026:12:00:00 +0000] "GET /{} HTTP/1.1" 200 10 "-" "-"\n'
     (folder / "visits").write_text("".join(map(line.format, ("", "?token=1", "?api-key=2", "?page=3"))))
     assert command_line.main([*RUN, "--dry-run", "--project", str(folder)]) == 0

@@ -56,9 +56,9 @@ TRIED = ((4, 1), (8, 1), (2, 1), (1, 1), (2, 2))
 
 def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_takes(go, tmp_path, capsys):
     assert go("nginx-gunicorn") == 0
-    said = capsys.readouterr().out
-    assert "tune nginx-gunicorn, layer none, home: the highest rate with p95 within 200 ms" in said
-    table = said[said.index("settings  ") :].splitlines()
+    output = capsys.readouterr().out
+    assert "tune nginx-gunicorn, layer none, home: the highest rate with p95 within 200 ms" in output
+    table = output[output.index("settings  ") :].splitlines()
     rows = [re.split(r"  +", line) for line in table[1:6]]
     assert [row[1:] for row in rows] == [
         ["200", "200 to 212", "3", "200 MiB", "not counted", "no difference"],
@@ -77,7 +77,7 @@ def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_take
 
 def test_a_search_that_was_stopped_goes_on_where_it_was(go, sites, tmp_path, capsys):
     assert go("nginx-gunicorn") == 0
-    said, folder = capsys.readouterr().out, tmp_path / "run"
+    output, folder = capsys.readouterr().out, tmp_path / "run"
     whole = read_run(folder)
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "trials.jsonl").write_text("".join(lines[:15]))
@@ -88,7 +88,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(go, sites, tmp_path, cap
     assert read_run(folder).resume_command() == f"python -m bench tune --resume {folder}"
     assert tune.main(arguments(["--resume", str(folder)], tune), sites.bed) == 0
     assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in whole.trials]
-    assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
+    assert capsys.readouterr().out.splitlines()[-1] == output.splitlines()[-1]
 
 
 def test_a_search_goes_on_with_the_database_of_the_environment(go, sites, tmp_path, monkeypatch):
@@ -129,25 +129,25 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, s
         *(f"gunicorn-asgi@processes=2,threads={t}" for t in (16, 32)),
         *(f"gunicorn-gevent@processes=2,threads={t}" for t in (16, 32)),
     ]
-    said = capsys.readouterr().out
-    assert re.search(r"\n2 processes with 16 threads each \(asgi\) .*  no difference\n", said)
-    assert re.search(r"\ngunicorn-uvicorn +skipped: program not installed: uvicorn\n", said)
+    output = capsys.readouterr().out
+    assert re.search(r"\n2 processes with 16 threads each \(asgi\) .*  no difference\n", output)
+    assert re.search(r"\ngunicorn-uvicorn +skipped: program not installed: uvicorn\n", output)
 
 
 def test_the_stack_of_the_best_worker_class_is_the_answer(go, sites, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(local, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
     assert go("granian") == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "granian-asgi with layer none: take 1 process with 16 threads (asginl); they hold 300 requests/s" in said
-    assert f"next: python -m bench render granian-asgi --values {tmp_path / 'run' / 'values.toml'}" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "granian-asgi with layer none: take 1 process with 16 threads (asginl); they hold 300 requests/s" in output
+    assert f"next: python -m bench render granian-asgi --values {tmp_path / 'run' / 'values.toml'}" in output
 
 
 def test_a_stack_with_wrong_answers_has_no_settings(go, sites, tmp_path, capsys):
     sites.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
     assert go("nginx-gunicorn") == 1
-    said = capsys.readouterr().out
-    assert "not measured, it gives wrong responses: 1 check failed: content" in said
-    assert said.splitlines()[-1] == "No settings hold p95 within 200 ms."
+    output = capsys.readouterr().out
+    assert "not measured, it gives wrong responses: 1 check failed: content" in output
+    assert output.splitlines()[-1] == "No settings hold p95 within 200 ms."
     assert not (tmp_path / "run" / "values.toml").exists()
 
 

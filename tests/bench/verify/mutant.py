@@ -108,8 +108,8 @@ class Mutant:
         """Change the server; send again if its mutation is impatience, or its worker was killed."""
         request = urllib.request.Request(self.url + CONTROL, json.dumps(said).encode())
         for _ in range(TRIES):
-            with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
-                return json.load(answer)
+            with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as response:
+                return json.load(response)
             time.sleep(0.05)
         raise OSError("the mutant does not answer")
 
@@ -127,7 +127,7 @@ class Mutant:
 def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: str) -> Iterator[subprocess.Popen]:
     """A server in a separate process, once it responds at the URL."""
 
-    def answers() -> bool:
+    def responses() -> bool:
         try:
             urllib.request.urlopen(url, timeout=2).close()
         except urllib.error.HTTPError:
@@ -140,7 +140,7 @@ def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: 
     with log.open("w") as output:
         process = subprocess.Popen(argv, cwd=folder, env=env, stdout=output, stderr=output)
     try:
-        until(answers, log, READY_S)
+        until(responses, log, READY_S)
         yield process
     finally:
         process.terminate()

@@ -23,7 +23,7 @@ HTML = "text/html"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A request with its path as sent, its port, and the address of its client."""
 
     method: str
@@ -39,7 +39,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """A response; `streamed` if received in pieces."""
 
     status: int
@@ -53,10 +53,10 @@ class Answer:
     def names(self, name: str) -> set[str]:
         return {word.partition('="')[0] for word in "".join(self.header(name).lower().split()).split(",")} - {""}
 
-    def without(self, *names: str) -> Answer:
+    def without(self, *names: str) -> Response:
         return replace(self, headers=tuple(pair for pair in self.headers if pair[0].lower() not in names))
 
-    def having(self, **headers: str) -> Answer:
+    def having(self, **headers: str) -> Response:
         """Replace these headers, spelt with underscores."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         bare = self.without(*(name.lower() for name in given))
@@ -65,30 +65,30 @@ class Answer:
 
 OTHER_KINDS = ("host", "cookie", "x-forwarded-for")
 # Properties that a page may depend on, by kind of check.
-VISITORS: dict[str, Callable[[Asked], str]] = {
-    "address": lambda asked: asked.client + asked.header("x-forwarded-for"),
-    "host": lambda asked: asked.header("host"),
-    "cookies": lambda asked: asked.header("cookie"),
-    "headers": lambda asked: str([pair for pair in sorted(asked.headers.items()) if pair[0] not in OTHER_KINDS]),
+VISITORS: dict[str, Callable[[Request], str]] = {
+    "address": lambda request: request.client + request.header("x-forwarded-for"),
+    "host": lambda request: request.header("host"),
+    "cookies": lambda request: request.header("cookie"),
+    "headers": lambda request: str([pair for pair in sorted(request.headers.items()) if pair[0] not in OTHER_KINDS]),
 }
 
 
-def key_without(*kinds: str) -> Callable[[Asked], str]:
+def key_without(*kinds: str) -> Callable[[Request], str]:
     """The path, and a visitor's properties without these kinds."""
 
-    def key(asked: Asked) -> str:
-        coding = asked.header("accept-encoding") if "/coded/" in asked.path else ""
-        parts = [read(asked) for kind, read in VISITORS.items() if kind not in kinds] if _shows(asked) else []
-        return "|".join([asked.path, coding, *parts]) if coding or parts else asked.path
+    def key(request: Request) -> str:
+        coding = request.header("accept-encoding") if "/coded/" in request.path else ""
+        parts = [read(request) for kind, read in VISITORS.items() if kind not in kinds] if _shows(request) else []
+        return "|".join([request.path, coding, *parts]) if coding or parts else request.path
 
     return key
 
 
-def _shows(asked: Asked) -> bool:
+def _shows(request: Request) -> bool:
     """True if a probe page shows something of its visitor."""
-    if not asked.path.startswith(ANSWER):
+    if not request.path.startswith(ANSWER):
         return False
-    spelt = asked.path.removeprefix(ANSWER).partition("/")[0]
+    spelt = request.path.removeprefix(ANSWER).partition("/")[0]
     try:
         said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
     except ValueError:
@@ -101,53 +101,53 @@ Rule = Callable[..., Any]
 OF_OTHERS = ("cdn-cache-control", "surrogate-control", "x-accel-expires", "clear-site-data")
 # Conditions for a cached response, and for storing a response.
 ANSWERED: dict[str, Rule] = {
-    "host": lambda asked: asked.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
-    "method": lambda asked: asked.method in ("GET", "HEAD"),
-    "query": lambda asked: not asked.query,
-    "authorization": lambda asked: not asked.header("authorization"),
-    "script": lambda asked: not (asked.header("hx-request") or asked.header("x-requested-with")),
-    "origin": lambda asked: not asked.header("origin"),
-    "session": lambda asked: "sessionid" not in asked.header("cookie"),
+    "host": lambda request: request.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
+    "method": lambda request: request.method in ("GET", "HEAD"),
+    "query": lambda request: not request.query,
+    "authorization": lambda request: not request.header("authorization"),
+    "script": lambda request: not (request.header("hx-request") or request.header("x-requested-with")),
+    "origin": lambda request: not request.header("origin"),
+    "session": lambda request: "sessionid" not in request.header("cookie"),
     # As of a site whose public pages are those below /__probe__/.
-    "public": lambda asked: not asked.path.startswith("/__probe__aside/"),
+    "public": lambda request: not request.path.startswith("/__probe__aside/"),
 }
 STORED: dict[str, Rule] = {
-    "stored-method": lambda asked, answer: asked.method == "GET",
-    "stored-body": lambda asked, answer: not asked.body,
-    "stored-port": lambda asked, answer: asked.header("host").endswith(f":{asked.port}"),
-    "stored-authorization": lambda asked, answer: not asked.header("authorization"),
-    "stored-script": lambda asked, answer: not asked.header("hx-target"),
-    "stored-session": lambda asked, answer: "sessionid" not in asked.header("cookie"),
-    "status": lambda asked, answer: answer.status == 200,
-    "kind": lambda asked, answer: answer.header("content-type").startswith((HTML, "text/plain")),
-    "cookies": lambda asked, answer: not answer.header("set-cookie"),
-    "vary": lambda asked, answer: answer.names("vary") <= {"cookie", "accept-encoding"},
-    "control": lambda asked, answer: not answer.names("cache-control") & FORBIDDEN,
-    "control-of-others": lambda asked, answer: not any(answer.header(name) for name in OF_OTHERS),
-    "lifetime": lambda asked, answer: not answer.header("expires") and not answer.header("age"),
+    "stored-method": lambda request, response: request.method == "GET",
+    "stored-body": lambda request, response: not request.body,
+    "stored-port": lambda request, response: request.header("host").endswith(f":{request.port}"),
+    "stored-authorization": lambda request, response: not request.header("authorization"),
+    "stored-script": lambda request, response: not request.header("hx-target"),
+    "stored-session": lambda request, response: "sessionid" not in request.header("cookie"),
+    "status": lambda request, response: response.status == 200,
+    "kind": lambda request, response: response.header("content-type").startswith((HTML, "text/plain")),
+    "cookies": lambda request, response: not response.header("set-cookie"),
+    "vary": lambda request, response: response.names("vary") <= {"cookie", "accept-encoding"},
+    "control": lambda request, response: not response.names("cache-control") & FORBIDDEN,
+    "control-of-others": lambda request, response: not any(response.header(name) for name in OF_OTHERS),
+    "lifetime": lambda request, response: not response.header("expires") and not response.header("age"),
     # Its hits say no Age.
-    "max-age": lambda asked, answer: not answer.header("cache-control").startswith("max-age="),
-    "nonce": lambda asked, answer: (
-        b"'nonce-" not in answer.body
-        and "'nonce-" not in answer.header("content-security-policy")
-        and not answer.header("content-security-policy-report-only")
+    "max-age": lambda request, response: not response.header("cache-control").startswith("max-age="),
+    "nonce": lambda request, response: (
+        b"'nonce-" not in response.body
+        and "'nonce-" not in response.header("content-security-policy")
+        and not response.header("content-security-policy-report-only")
     ),
-    "whole": lambda asked, answer: not answer.streamed,
+    "whole": lambda request, response: not response.streamed,
 }
 # All rules, with those of names, times and files. A mutation replaces one.
 RULES: dict[str, Rule] = {
     **ANSWERED,
     **STORED,
     "key": key_without(),
-    "stored": lambda asked, answer: answer,
-    "hit": lambda answer: answer,
+    "stored": lambda request, response: response,
+    "hit": lambda response: response,
     "late": lambda before, now: before == now,
-    "coalesces": lambda asked: True,
+    "coalesces": lambda request: True,
     "fresh": lambda age_s, ttl_s: age_s <= ttl_s,
-    "gone": lambda answer, stored: answer,
-    "invalidates": lambda asked: not asked.path.endswith(SILENT),
+    "gone": lambda response, stored: response,
+    "invalidates": lambda request: not request.path.endswith(SILENT),
     "old": lambda age_s: True,
-    "early": lambda asked: False,
+    "early": lambda request: False,
     "stale": lambda key: True,
     "file-name": lambda key: f"{abs(hash(key))}",
     "temporary": lambda body: body,
@@ -163,51 +163,52 @@ class Cache:
         self.folder = folder
         self.rules = dict(RULES)
         self.ttl_s = 60.0
-        self.pages: dict[str, tuple[Answer, float]] = {}
-        self.purged: dict[str, tuple[Answer, float]] = {}
+        self.pages: dict[str, tuple[Response, float]] = {}
+        self.purged: dict[str, tuple[Response, float]] = {}
         self.generation = 0
         # Whether the service responds, and has room.
         self.works = self.has_room = True
         self.locks: defaultdict[tuple[str, int], threading.Lock] = defaultdict(threading.Lock)
         self.files_lock = threading.Lock()
 
-    def respond(self, asked: Asked, render: Callable[[], Answer]) -> Answer:
+    def respond(self, request: Request, render: Callable[[], Response]) -> Response:
         """The cached page, or a rendered one, stored if allowed."""
-        if not all(self.rules[name](asked) for name in ANSWERED) or asked.path.startswith(NEVER_CACHED):
-            told = asked.method == "POST" and asked.path.startswith(WRITES) and self.rules["invalidates"](asked)
-            if early := told and self.rules["early"](asked):
+        if not all(self.rules[name](request) for name in ANSWERED) or request.path.startswith(NEVER_CACHED):
+            told = request.method == "POST" and request.path.startswith(WRITES) and self.rules["invalidates"](request)
+            if early := told and self.rules["early"](request):
                 self.purge()
-            answer = render()
+            response = render()
             if told and not early:
                 self.purge()
-            return answer
-        key = self.rules["key"](asked)
+            return response
+        key = self.rules["key"](request)
         if stored := self._stored(key):
             return self.rules["hit"](stored)
-        with self.locks[key, self.generation if self.rules["coalesces"](asked) else secrets.randbits(64)]:
+        with self.locks[key, self.generation if self.rules["coalesces"](request) else secrets.randbits(64)]:
             if stored := self._stored(key):
                 return self.rules["hit"](stored)
             before = self.generation
-            answer = render()
-            if all(self.rules[name](asked, answer) for name in STORED) and self.rules["late"](before, self.generation):
-                self.store(key, self.rules["stored"](asked, answer))
-            return self.rules["gone"](answer, self.pages.get(key, (answer, 0))[0])
+            response = render()
+            storable = all(self.rules[name](request, response) for name in STORED)
+            if storable and self.rules["late"](before, self.generation):
+                self.store(key, self.rules["stored"](request, response))
+            return self.rules["gone"](response, self.pages.get(key, (response, 0))[0])
 
-    def _stored(self, key: str) -> Answer | None:
-        answer, at = self.pages.get(key, (None, 0.0))
-        return answer if self.works and self.rules["fresh"](time.monotonic() - at, self.ttl_s) else None
+    def _stored(self, key: str) -> Response | None:
+        response, at = self.pages.get(key, (None, 0.0))
+        return response if self.works and self.rules["fresh"](time.monotonic() - at, self.ttl_s) else None
 
-    def store(self, key: str, answer: Answer) -> None:
+    def store(self, key: str, response: Response) -> None:
         if not self.works or not self.has_room:
             return
-        self.pages[key] = answer, time.monotonic()
+        self.pages[key] = response, time.monotonic()
         # One at a time: of many temporary files at once the store would be too large.
         with self.files_lock:
             pages = self.folder / "pages"
             pages.mkdir(exist_ok=True)
             pages.chmod(self.rules["folder-mode"]())
             path, new = pages / self.rules["file-name"](key), pages / f".{secrets.token_hex(8)}"
-            new.write_bytes(self.rules["temporary"](answer.body))
+            new.write_bytes(self.rules["temporary"](response.body))
             new.chmod(self.rules["file-mode"]())
             new.replace(path)
         if self.rules["file-name"] is RULES["file-name"]:

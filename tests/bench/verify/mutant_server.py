@@ -25,7 +25,7 @@ from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
 from tests.bench.verify import mutations
-from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache, rows_left
+from tests.bench.verify.mutant_cache import RULES, Cache, Request, Response, rows_left
 
 CONTROL = "/__mutant__/"
 # Delay of a late response.
@@ -106,14 +106,14 @@ class Mutant:
             self.ended.wait_for(lambda: self.open == 0, SETTLED_S)
         rows_left(remove=True)
 
-    def answer(self, asked: Asked, render: Any) -> Answer:
+    def answer(self, request: Request, render: Any) -> Response:
         """The response to a request, by the cache or by the site, with its mutations."""
         self.requests += 1
-        answer = self.cache.respond(asked, lambda: render(asked)) if self.caches else render(asked)
+        response = self.cache.respond(request, lambda: render(request)) if self.caches else render(request)
         for name in [*mutations.ALWAYS, *self.wrong]:
             if name in mutations.AFTER:
-                answer = mutations.AFTER[name](self, asked, answer) or answer
-        return answer
+                response = mutations.AFTER[name](self, request, response) or response
+        return response
 
 
 class SiteHandler(BaseHTTPRequestHandler):
@@ -122,46 +122,46 @@ class SiteHandler(BaseHTTPRequestHandler):
     mutant: Mutant
     site: Any
 
-    def environ(self, asked: Asked) -> dict[str, Any]:
-        host, _, port = asked.header("host").partition(":")
-        passed = {name: value for name, value in asked.headers.items() if name != "transfer-encoding"}
+    def environ(self, request: Request) -> dict[str, Any]:
+        host, _, port = request.header("host").partition(":")
+        passed = {name: value for name, value in request.headers.items() if name != "transfer-encoding"}
         variables = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in passed.items()}
-        if "believes-internal" in self.mutant.wrong and asked.header("x-token-cookie"):
-            variables["HTTP_COOKIE"] = asked.header("x-token-cookie")
+        if "believes-internal" in self.mutant.wrong and request.header("x-token-cookie"):
+            variables["HTTP_COOKIE"] = request.header("x-token-cookie")
         environ = {
             **variables,
-            "REQUEST_METHOD": asked.method,
-            "PATH_INFO": unquote_to_bytes(asked.path.encode("latin-1")).decode("latin-1"),
-            "RAW_URI": asked.path,
-            "REQUEST_URI": asked.path,
-            "QUERY_STRING": asked.query,
-            "SCRIPT_NAME": asked.header("x-root-path") if "believes-prefix" in self.mutant.wrong else "",
-            "CONTENT_TYPE": asked.header("content-type"),
-            "CONTENT_LENGTH": str(len(asked.body)),
+            "REQUEST_METHOD": request.method,
+            "PATH_INFO": unquote_to_bytes(request.path.encode("latin-1")).decode("latin-1"),
+            "RAW_URI": request.path,
+            "REQUEST_URI": request.path,
+            "QUERY_STRING": request.query,
+            "SCRIPT_NAME": request.header("x-root-path") if "believes-prefix" in self.mutant.wrong else "",
+            "CONTENT_TYPE": request.header("content-type"),
+            "CONTENT_LENGTH": str(len(request.body)),
             "SERVER_NAME": host,
             "SERVER_PORT": port or "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": self.client(asked),
-            "wsgi.input": io.BytesIO(asked.body),
+            "REMOTE_ADDR": self.client(request),
+            "wsgi.input": io.BytesIO(request.body),
             "wsgi.errors": sys.stderr,
         }
         setup_testing_defaults(environ)
         return environ
 
-    def client(self, asked: Asked) -> str:
+    def client(self, request: Request) -> str:
         """The address of the client, behind a load balancer the last one of X-Forwarded-For."""
-        named = asked.header("x-forwarded-for") if self.mutant.behind else ""
+        named = request.header("x-forwarded-for") if self.mutant.behind else ""
         words = named.split(", ")
-        return (words[0] if "believes-first" in self.mutant.wrong else words[-1]) or asked.client
+        return (words[0] if "believes-first" in self.mutant.wrong else words[-1]) or request.client
 
-    def called(self, asked: Asked) -> tuple[Answer, Any]:
+    def called(self, request: Request) -> tuple[Response, Any]:
         """The head of the site's response, and its pieces."""
         said: list[Any] = []
-        pieces = self.site(self.environ(asked), lambda status, headers, *_: said.extend((status, headers)))
-        return Answer(int(said[0].split()[0]), tuple(said[1]), b""), pieces
+        pieces = self.site(self.environ(request), lambda status, headers, *_: said.extend((status, headers)))
+        return Response(int(said[0].split()[0]), tuple(said[1]), b""), pieces
 
-    def render(self, asked: Asked) -> Answer:
-        head, pieces = self.called(asked)
+    def render(self, request: Request) -> Response:
+        head, pieces = self.called(request)
         body = b""
         try:
             for piece in pieces:
@@ -263,46 +263,46 @@ class Handler(SiteHandler):
             self.refuse(502 if "chunk-breaks" in wrong else 400)
             return
         port, client = self.server.server_address[1], self.client_address[0]
-        asked = Asked(self.command, path, query, self.given(), body, port, client)
+        request = Request(self.command, path, query, self.given(), body, port, client)
         if path == CONTROL:
             if b'"wrong"' in body:
                 self.mutant.settle()
             self.mutant.change(json.loads(body))
-            self.send(Answer(200, (), json.dumps({"rows": rows_left()}).encode()))
+            self.send(Response(200, (), json.dumps({"rows": rows_left()}).encode()))
             return
-        if (status := self.refused(asked)) is not None:
+        if (status := self.refused(request)) is not None:
             if status:
                 self.refuse(status)
             return
-        if "upgrades" in wrong and asked.header("upgrade"):
+        if "upgrades" in wrong and request.header("upgrade"):
             self.send_response(101)
             self.end_headers()
         with self.mutant.answering():
             if "/halting/" in path:
-                self.stream(asked)
+                self.stream(request)
                 return
             try:
-                self.send(self.mutant.answer(asked, self.render))
+                self.send(self.mutant.answer(request, self.render))
             except ConnectionAbortedError:
                 self.hang_up()
         if "drops-pipelined" in wrong:
             self.rfile = self.connection.makefile("rb")
 
-    def refused(self, asked: Asked) -> int | None:
+    def refused(self, request: Request) -> int | None:
         """The status of a refusal, 0 for a closed connection; None for a normal response."""
         wrong = self.mutant.wrong
-        if "traces-handshakes" in wrong and not asked.header("sec-websocket-protocol").isascii():
+        if "traces-handshakes" in wrong and not request.header("sec-websocket-protocol").isascii():
             self.log("Traceback (most recent call last):")
-        if "logs-paths" in wrong and asked.path.startswith("/%"):
-            self.log(f"Not Found: {asked.path}")
-        if "logs-hosts" in wrong and "other.example" in asked.header("host"):
+        if "logs-paths" in wrong and request.path.startswith("/%"):
+            self.log(f"Not Found: {request.path}")
+        if "logs-hosts" in wrong and "other.example" in request.header("host"):
             self.log("x" * 2000)
-        if "reset-upload" in wrong and len(asked.body) > 500_000:
+        if "reset-upload" in wrong and len(request.body) > 500_000:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             return self.hang_up()
-        if "bytes-kill" in wrong and not all(value.isascii() for value in asked.headers.values()):
+        if "bytes-kill" in wrong and not all(value.isascii() for value in request.headers.values()):
             return self.hang_up()
-        if "refuses-chunks" in wrong and asked.header("transfer-encoding"):
+        if "refuses-chunks" in wrong and request.header("transfer-encoding"):
             return 411
         if not self.headers.get("Host") and self.request_version == "HTTP/1.1" and "any-host" not in wrong:
             return 400
@@ -311,12 +311,12 @@ class Handler(SiteHandler):
             return 503
         if "forgets-after-first" in wrong and self.number == 2:
             return 404
-        both = asked.header("transfer-encoding") and asked.header("content-length")
+        both = request.header("transfer-encoding") and request.header("content-length")
         return 400 if both and not wrong & {"keeps-two-lengths", "length-wins", "chunks-ignored"} else None
 
     def refuse(self, status: int) -> None:
         self.close_connection = True
-        self.send(Answer(status, (("Content-Type", "text/plain"),), b"refused"))
+        self.send(Response(status, (("Content-Type", "text/plain"),), b"refused"))
 
     def hang_up(self) -> int:
         """End the connection without a response."""
@@ -324,35 +324,35 @@ class Handler(SiteHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
         return 0
 
-    def stream(self, asked: Asked) -> None:
+    def stream(self, request: Request) -> None:
         """Send the pieces of a response one by one."""
-        head, pieces = self.called(asked)
+        head, pieces = self.called(request)
         if "halves-look-whole" in self.mutant.wrong:
             head, self.close_connection = head.without("content-length").having(Connection="close"), True
         self.send_head(head)
         for piece in pieces:
             self.wfile.write(piece)
 
-    def send_head(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        for name, value in answer.headers:
+    def send_head(self, response: Response) -> None:
+        self.send_response(response.status)
+        for name, value in response.headers:
             self.send_header(name, value)
         self.end_headers()
 
-    def send(self, answer: Answer) -> None:
-        wrong, body = self.mutant.wrong, answer.body
+    def send(self, response: Response) -> None:
+        wrong, body = self.mutant.wrong, response.body
         head, chunks = self.command == "HEAD", "chunks-for-1.0" in wrong
-        length = str(len(body)) if not head or body else answer.header("content-length") or "0"
+        length = str(len(body)) if not head or body else response.header("content-length") or "0"
         length = "1" if head and "head-other-length" in wrong else length
-        answer = answer.without("content-length", "connection")
-        answer = answer.having(Transfer_Encoding="chunked") if chunks else answer.having(Content_Length=length)
-        if answer.status == 304:
-            answer = answer.without("content-length")
+        response = response.without("content-length", "connection")
+        response = response.having(Transfer_Encoding="chunked") if chunks else response.having(Content_Length=length)
+        if response.status == 304:
+            response = response.without("content-length")
         if self.close_connection or "closes" in wrong:
-            answer = answer.having(Connection="close")
+            response = response.having(Connection="close")
         self.close_connection = self.close_connection or bool(wrong & {"closes", "closes-silently"})
-        self.send_head(answer)
-        if answer.status != 304 and (not head or "head-with-body" in wrong):
+        self.send_head(response)
+        if response.status != 304 and (not head or "head-with-body" in wrong):
             body = body or b"a body" * head
             body = body[: len(body) // 2] if "cuts-large" in wrong and len(body) > 1_000_000 else body
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)

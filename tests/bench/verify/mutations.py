@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.bench.verify.mutant_cache import RULES as RIGHT
-from tests.bench.verify.mutant_cache import VISITORS, Answer, Asked, key_without
+from tests.bench.verify.mutant_cache import VISITORS, Request, Response, key_without
 
-After = Callable[[Any, Asked, Answer], Answer | None]
+After = Callable[[Any, Request, Response], Response | None]
 LISTED = "/posts/"
 PAGE = "/__probe__/page/"
 TOKEN = b'<form><input type="hidden" name="csrfmiddlewaretoken" value="%s"></form></body>'
@@ -28,18 +28,18 @@ HASH = re.compile(rb"\.[0-9a-f]{12}(?=\.[a-z]+\b)")
 COMMENT = re.compile(rb"verified [0-9a-f]{16}")
 
 
-def html(answer: Answer) -> bool:
-    return answer.header("content-type").startswith("text/html")
+def html(response: Response) -> bool:
+    return response.header("content-type").startswith("text/html")
 
 
-def page(asked: Asked, answer: Answer) -> bool:
+def page(request: Request, response: Response) -> bool:
     """True for a page of the site, anonymous or not."""
-    return answer.status == 200 and html(answer) and not asked.path.startswith(("/__probe__", "/login/"))
+    return response.status == 200 and html(response) and not request.path.startswith(("/__probe__", "/login/"))
 
 
 def at(path: str, status: int = 200) -> After:
     """Another status at the path."""
-    return lambda _, asked, answer: replace(answer, status=status) if asked.path.startswith(path) else None
+    return lambda _, request, response: replace(response, status=status) if request.path.startswith(path) else None
 
 
 def statuses(old: int, new: int, path: str = "/") -> After:
@@ -47,8 +47,8 @@ def statuses(old: int, new: int, path: str = "/") -> After:
     return lambda _, q, a: replace(a, status=new) if a.status == old and q.path.startswith(path) else None
 
 
-def on_pages(change: Callable[[Asked, Answer], Answer]) -> After:
-    return lambda _, asked, answer: change(asked, answer) if page(asked, answer) else None
+def on_pages(change: Callable[[Request, Response], Response]) -> After:
+    return lambda _, request, response: change(request, response) if page(request, response) else None
 
 
 def body(old: bytes, new: bytes, path: str = "/") -> After:
@@ -64,150 +64,154 @@ def headers(path: str = "/", drop: tuple[str, ...] = (), **put: str) -> After:
 def inside(**said: Any) -> After:
     """Values reported by a worker."""
 
-    def change(_: Any, asked: Asked, answer: Answer) -> Answer | None:
-        if asked.path != "/__probe__/inside" or answer.status != 200:
+    def change(_: Any, request: Request, response: Response) -> Response | None:
+        if request.path != "/__probe__/inside" or response.status != 200:
             return None
-        given = {name: value(asked) if callable(value) else value for name, value in said.items()}
-        return replace(answer, body=json.dumps(json.loads(answer.body) | given).encode())
+        given = {name: value(request) if callable(value) else value for name, value in said.items()}
+        return replace(response, body=json.dumps(json.loads(response.body) | given).encode())
 
     return change
 
 
-def leads(location: Callable[[Asked, str], str]) -> After:
+def leads(location: Callable[[Request, str], str]) -> After:
     """Redirects elsewhere."""
     return lambda _, q, a: a.having(Location=location(q, a.header("location"))) if a.header("location") else None
 
 
-def first_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def first_for_all(mutant: Any, request: Request, response: Response) -> Response | None:
     """As a view cached without its visitor: everybody gets the first visitor's page."""
-    return mutant.kept.setdefault((asked.path, asked.query), answer) if page(asked, answer) else None
+    return mutant.kept.setdefault((request.path, request.query), response) if page(request, response) else None
 
 
-def connections_run_out(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def connections_run_out(mutant: Any, request: Request, response: Response) -> Response | None:
     """Every twentieth response is an error, however many requests arrive at once."""
     return (
-        replace(answer, status=500) if next(mutant.kept.setdefault("answers", itertools.count())) % 20 == 19 else None
+        replace(response, status=500) if next(mutant.kept.setdefault("answers", itertools.count())) % 20 == 19 else None
     )
 
 
-def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def first_for_all_of_a_process(mutant: Any, request: Request, response: Response) -> Response | None:
     """The same if each of eight processes, used in turn, has a separate cache."""
-    if not page(asked, answer):
+    if not page(request, response):
         return None
-    turn = mutant.kept[asked.path] = mutant.kept.get(asked.path, -1) + 1
-    return mutant.kept.setdefault((asked.path, asked.query, turn % 8), answer)
+    turn = mutant.kept[request.path] = mutant.kept.get(request.path, -1) + 1
+    return mutant.kept.setdefault((request.path, request.query, turn % 8), response)
 
 
 def first_shown(kind: str) -> After:
     """Each page shows a property of its visitor, and a cache in the project gives the first one's page to everybody."""
 
-    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-        shown = VISITORS[kind](asked)
-        if "/purge/" in asked.path:
+    def change(mutant: Any, request: Request, response: Response) -> Response | None:
+        shown = VISITORS[kind](request)
+        if "/purge/" in request.path:
             mutant.kept.clear()
-        if not page(asked, answer):
+        if not page(request, response):
             return None
-        if "sessionid" not in asked.header("cookie"):
-            shown = mutant.kept.setdefault((asked.path, kind), shown)
-        return replace(answer, body=answer.body + shown.replace("nobody", "").encode())
+        if "sessionid" not in request.header("cookie"):
+            shown = mutant.kept.setdefault((request.path, kind), shown)
+        return replace(response, body=response.body + shown.replace("nobody", "").encode())
 
     return change
 
 
-def shown_right(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def shown_right(mutant: Any, request: Request, response: Response) -> Response | None:
     """Each page shows the address of its visitor, and is rendered for each."""
-    return replace(answer, body=answer.body + asked.client.encode()) if page(asked, answer) else None
+    return replace(response, body=response.body + request.client.encode()) if page(request, response) else None
 
 
-def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def kept_for_all(mutant: Any, request: Request, response: Response) -> Response | None:
     """The anonymous page for everybody, after its first request."""
-    if page(asked, answer) and "sessionid" not in asked.header("cookie"):
-        mutant.kept[asked.path] = answer
-    return mutant.kept.get(asked.path) if page(asked, answer) else None
+    if page(request, response) and "sessionid" not in request.header("cookie"):
+        mutant.kept[request.path] = response
+    return mutant.kept.get(request.path) if page(request, response) else None
 
 
-def shows_never(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def shows_never(mutant: Any, request: Request, response: Response) -> Response | None:
     """Rolled-back texts stand on each page."""
-    if asked.path.endswith("/roll-back/"):
-        mutant.kept["never"] = " ".join(json.loads(answer.body)["never"]).encode()
-    return replace(answer, body=answer.body + mutant.kept.get("never", b"")) if page(asked, answer) else None
+    if request.path.endswith("/roll-back/"):
+        mutant.kept["never"] = " ".join(json.loads(response.body)["never"]).encode()
+    return replace(response, body=response.body + mutant.kept.get("never", b"")) if page(request, response) else None
 
 
-def slowly(seconds: float, when: Callable[[Any, Asked], bool]) -> After:
-    def change(mutant: Any, asked: Asked, answer: Answer) -> None:
-        if when(mutant, asked):
+def slowly(seconds: float, when: Callable[[Any, Request], bool]) -> After:
+    def change(mutant: Any, request: Request, response: Response) -> None:
+        if when(mutant, request):
             time.sleep(seconds)
 
     return change
 
 
-def one_by_one(mutant: Any, asked: Asked, answer: Answer) -> None:
+def one_by_one(mutant: Any, request: Request, response: Response) -> None:
     """Each waits for the rendering of the one before."""
-    if "/answer/" in asked.path:
+    if "/answer/" in request.path:
         with mutant.one:
             time.sleep(0.3)
 
 
-def packed(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def packed(mutant: Any, request: Request, response: Response) -> Response | None:
     """Compressed for clients that accept gzip, without telling caches."""
-    right = answer.status == 200 and "gzip" in asked.header("accept-encoding") and not answer.header("content-encoding")
-    coded = replace(answer, body=gzip.compress(answer.body)).having(Content_Encoding="gzip")
-    return coded.without("vary") if right and html(answer) else None
+    right = (
+        response.status == 200
+        and "gzip" in request.header("accept-encoding")
+        and not response.header("content-encoding")
+    )
+    coded = replace(response, body=gzip.compress(response.body)).having(Content_Encoding="gzip")
+    return coded.without("vary") if right and html(response) else None
 
 
 def full(mutant: Any) -> bool:
     return not mutant.cache.has_room
 
 
-def litters(mutant: Any, asked: Asked, answer: Answer) -> None:
+def litters(mutant: Any, request: Request, response: Response) -> None:
     if full(mutant):
         (mutant.cache.folder / f".{secrets.token_hex(8)}").touch()
 
 
-def unanswered(mutant: Any, asked: Asked, answer: Answer) -> None:
+def unanswered(mutant: Any, request: Request, response: Response) -> None:
     """The row is made, and its client gets no response."""
-    if asked.path == "/__probe__/rows/":
+    if request.path == "/__probe__/rows/":
         raise ConnectionAbortedError
 
 
-def flooded(mutant: Any, asked: Asked, answer: Answer) -> None:
+def flooded(mutant: Any, request: Request, response: Response) -> None:
     """A request for a made-up host empties the cache."""
-    if ".example" in asked.header("host"):
+    if ".example" in request.header("host"):
         mutant.cache.pages.clear()
 
 
-def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
-    if asked.path == "/__probe__/fill/":
+def full_brings_back(mutant: Any, request: Request, response: Response) -> None:
+    if request.path == "/__probe__/fill/":
         mutant.cache.pages = dict(mutant.cache.purged)
 
 
-def once(mark: Callable[[Asked], object], then: Callable[[Answer], Answer]) -> After:
+def once(mark: Callable[[Request], object], then: Callable[[Response], Response]) -> After:
     """After a request with the mark, later responses with a page are changed."""
 
-    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-        if mark(asked):
+    def change(mutant: Any, request: Request, response: Response) -> Response | None:
+        if mark(request):
             mutant.kept["marked"] = True
             return None
-        return then(answer) if mutant.kept.get("marked") and html(answer) else None
+        return then(response) if mutant.kept.get("marked") and html(response) else None
 
     return change
 
 
-def stores_errors(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def stores_errors(mutant: Any, request: Request, response: Response) -> Response | None:
     """An error provoked by a header is stored for later requests of the page."""
-    if asked.header("x-http-method-override"):
-        mutant.kept[asked.path] = replace(answer, status=405, body=b"")
-    return mutant.kept.get(asked.path)
+    if request.header("x-http-method-override"):
+        mutant.kept[request.path] = replace(response, status=405, body=b"")
+    return mutant.kept.get(request.path)
 
 
-def lasts_as_said(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+def lasts_as_said(mutant: Any, request: Request, response: Response) -> Response | None:
     """A page with a long lifetime in X-Accel-Expires stays cached."""
-    return mutant.kept.setdefault(asked.path, answer) if answer.header("x-accel-expires") == "3600" else None
+    return mutant.kept.setdefault(request.path, response) if response.header("x-accel-expires") == "3600" else None
 
 
-def disguised(asked: Asked) -> bool:
+def disguised(request: Request) -> bool:
     """True if the path looks like a static file."""
-    return asked.path.rstrip("/").endswith(".css")
+    return request.path.rstrip("/").endswith(".css")
 
 
 # As a worker of an ordinary user, whoever runs the tests, behind a web server that says who the client is.
@@ -370,27 +374,27 @@ def yes(*_: Any) -> bool:
     return True
 
 
-def key(spell: Callable[[Asked], str]) -> dict[str, Any]:
+def key(spell: Callable[[Request], str]) -> dict[str, Any]:
     return {"key": spell}
 
 
-def by_path(asked: Asked) -> str:
+def by_path(request: Request) -> str:
     """A key without any property of the visitor."""
-    return asked.path
+    return request.path
 
 
-def lasting(answer: Answer) -> Answer:
+def lasting(response: Response) -> Response:
     """Half of a large page."""
-    return replace(answer, body=answer.body[: len(answer.body) // 2]) if len(answer.body) > 40_000 else answer
+    return replace(response, body=response.body[: len(response.body) // 2]) if len(response.body) > 40_000 else response
 
 
 RULES: dict[str, dict[str, Any]] = {
     "keeps-nothing": {"status": lambda *_: False},
-    "kept-cut": {"hit": lambda answer: replace(answer, body=answer.body[:-20])},
-    "kept-other": {"hit": lambda answer: replace(answer, body=answer.body.replace(b"</html>", b" </html>"))},
+    "kept-cut": {"hit": lambda response: replace(response, body=response.body[:-20])},
+    "kept-other": {"hit": lambda response: replace(response, body=response.body.replace(b"</html>", b" </html>"))},
     "keeps-beside-public": {"public": yes},
     "keeps-nonces": {"nonce": yes},
-    "keeps-nonces-in-tags": {"nonce": lambda _, answer: "'nonce-" not in str(answer.headers)},
+    "keeps-nonces-in-tags": {"nonce": lambda _, response: "'nonce-" not in str(response.headers)},
     "keeps-pieces": {"script": yes, "key": by_path},
     "keeps-made-up": {"stored-script": yes, "key": by_path},
     "keeps-origins": {"origin": yes, "key": by_path},
@@ -443,13 +447,13 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-heads": {"stored-method": yes},
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
     "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},
-    "loses-headers": {"hit": lambda answer: answer.without("x-robots-tag", "content-security-policy")},
-    "keeps-its-second": {"stored": lambda _, answer: answer.having(X_Made=f"{time.time():.0f}")},
-    "adds-age": {"hit": lambda answer: answer.having(Expires="0")},
+    "loses-headers": {"hit": lambda response: response.without("x-robots-tag", "content-security-policy")},
+    "keeps-its-second": {"stored": lambda _, response: response.having(X_Made=f"{time.time():.0f}")},
+    "adds-age": {"hit": lambda response: response.having(Expires="0")},
     "lower-keys": key(lambda q: q.path.lower()),
     "short-keys": key(lambda q: q.path[:200]),
     "cuts-raw": key(lambda q: q.path.encode("latin-1").decode("ascii", "ignore").replace("//", "/")),
-    "not-told": {"invalidates": lambda asked: False},
+    "not-told": {"invalidates": lambda request: False},
     "forgets-home": {"stale": lambda key: key != "/"},
     "forgets-posts": {"stale": lambda key: not re.fullmatch(r"/posts/\d+/", key)},
     "forgets-later-pages": {"stale": lambda key: "/page/2/" not in key},
@@ -460,8 +464,8 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-late": {"late": yes},
     "never-expires": {"fresh": yes},
     "old-for-the-first": {"fresh": lambda age_s, ttl_s: age_s <= ttl_s or age_s > 1.5 * ttl_s},
-    "keeps-what-is-gone": {"gone": lambda answer, stored: stored if stored and answer.status == 404 else answer},
-    "each-renders": {"coalesces": lambda asked: False},
+    "keeps-what-is-gone": {"gone": lambda response, stored: stored if stored and response.status == 404 else response},
+    "each-renders": {"coalesces": lambda request: False},
     "tears": {"hit": lasting},
     "leaves-halves": {"temporary": lambda body: body[: len(body) // 2], "file-name": lambda key: f"{abs(hash(key))}-"},
     "hoards": {"file-name": lambda key: secrets.token_hex(8)},

@@ -187,8 +187,8 @@ def test_a_page_varies_by_the_same_headers_here_and_in_the_layers():
 )
 def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
     lines = [("Set-Cookie", f"id={value}") for value in values]
-    answers = iter(replace(page(), headers=(("Set-Cookie", "language=en"), line)) for line in lines)
-    context = SimpleNamespace(get=lambda *_: next(answers))
+    responses = iter(replace(page(), headers=(("Set-Cookie", "language=en"), line)) for line in lines)
+    context = SimpleNamespace(get=lambda *_: next(responses))
     assert len(list(own_cookies(context, "/", {}))) == wrong
 
 

@@ -26,7 +26,7 @@ def test_nothing_noticed_is_as_expected():
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("found", "message"),
     [
         (seen(failed_new=2, requests_new=5, failures={"502": 2}), "2 of 5 requests failed (2x 502), 0 expected"),
         (seen(recovery_s=3.1), "recovery took 3.1 s, 3 s expected"),
@@ -34,8 +34,8 @@ def test_nothing_noticed_is_as_expected():
         (seen(stale=3, example="GET /: old"), "3 stale pages, such as GET /: old"),
     ],
 )
-def test_what_is_not_expected_is_said(found, says):
-    assert unexpected(found) == [says]
+def test_what_is_not_expected_is_said(found, message):
+    assert unexpected(found) == [message]
     assert unexpected(found, Expected(lost=None, recovery_s=None, stale=None)) == []
 
 
@@ -58,7 +58,7 @@ def test_a_wrong_answer_and_a_missing_file_are_never_expected():
 
 
 @pytest.mark.parametrize(
-    ("found", "failed_before", "says"),
+    ("found", "failed_before", "message"),
     [
         (seen(other_cpu_share=0.1), 0, ""),
         (seen(), 2, "interference: 2 requests failed before the fault"),
@@ -66,8 +66,8 @@ def test_a_wrong_answer_and_a_missing_file_are_never_expected():
         (seen(late_p99_ms=250.0), 0, "interference: 1 in 100 requests left 250 ms late or more"),
     ],
 )
-def test_guards_discard_what_a_busy_machine_did(found, failed_before, says):
-    assert judge.discarded(found, failed_before, judge.BOUNDS) == says
+def test_guards_discard_what_a_busy_machine_did(found, failed_before, message):
+    assert judge.discarded(found, failed_before, judge.BOUNDS) == message
     assert judge.discarded(found, failed_before, {}) == ""
 
 

@@ -99,14 +99,14 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(made):
     assert made.wrong == ["front still serves the old certificate"]
 
 
-@pytest.mark.parametrize(("ended", "says"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
-def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, says):
+@pytest.mark.parametrize(("ended", "message"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
+def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, message):
     looks = iter(ended)
     workers = SimpleNamespace(ended=ended[-1], update=lambda: next(looks, ended[-1]))
     monkeypatch.setattr(deploys, "Workers", lambda running: workers)
     monkeypatch.setattr(deploys, "RECYCLED_S", 0.01)
     made = scene()
-    with pytest.raises(FaultNotApplicable, match=says) if says else nullcontext():
+    with pytest.raises(FaultNotApplicable, match=message) if message else nullcontext():
         run("recycled-workers", made)
     assert made.figures == {"workers_replaced": ended[-1]}
     assert FAULTS["recycled-workers"].changes == {"max_requests": 200}

@@ -64,7 +64,7 @@ def test_the_longest_gap_is_between_right_pages():
 
 
 @pytest.mark.parametrize(
-    ("bad", "says"),
+    ("bad", "message"),
     [
         ({"page": 1, "account": "you"}, "the page of you, not of me"),
         ({"page": 0, "account": "me"}, "the page of me, not of nobody"),
@@ -74,10 +74,10 @@ def test_the_longest_gap_is_between_right_pages():
         ({"page": 2, "size": 90}, "/static/x.css: 90 bytes, not 100"),
     ],
 )
-def test_a_wrong_answer_is_named(bad, says):
+def test_a_wrong_answer_is_named(bad, message):
     found = seen(visit(9.0, page=2), visit(10.1), visit(10.2, **bad))
     assert found.wrong == 1
-    assert says in found.example
+    assert message in found.example
     assert (found.failed, found.asked) == (0, PAGES[bad.get("page", 0)])
 
 

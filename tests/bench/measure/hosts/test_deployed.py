@@ -59,9 +59,9 @@ def ask(path: str = "/login/") -> int | str:
     connection = Connection(NAME, timeout=40)
     try:
         connection.request("GET", path)
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
+        response = connection.getresponse()
+        response.read()
+        return response.status
     except (OSError, http.client.HTTPException) as error:
         return type(error).__name__
     finally:

@@ -111,8 +111,8 @@ def test_connections_of_a_closed_loop_are_dealt_out_in_each_of_several_loads(sit
             shares = load_of(making, known, site.url, connections=3).shares
             assert site.connections - before == 3
             assert sorted(item.counts["opened"] for item in shares) == [1, 2]
-            answers = sum(item.counts["answers"] for item in shares)
-            assert loaders.figures(ClosedLoopTool(), shares).requests_total == answers
+            responses = sum(item.counts["answers"] for item in shares)
+            assert loaders.figures(ClosedLoopTool(), shares).requests_total == responses
 
 
 def test_the_cores_that_a_share_uses(monkeypatch):

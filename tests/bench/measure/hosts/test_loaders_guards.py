@@ -27,15 +27,15 @@ HOSTS = [Host(f"load{n}", f"10.0.0.{n}", ("load",), f"10.0.0.{n}", local=True) f
 
 
 def share(number: int, clock: Clock = RIGHT, cpu_s: float = 1.0, delay_us: int = 50, **counts) -> LoadShare:
-    answers = 1000
+    responses = 1000
     few = {"slice_answers": [100] * SLICES, "slice_us": [100 * 5000] * SLICES}
     one = Counts(
         seconds=10.0,
-        answers=answers,
-        due=answers,
-        statuses=Counter({200: answers}),
-        latency=Counter({5000: answers}),
-        delay=Counter({delay_us: answers}),
+        answers=responses,
+        due=responses,
+        statuses=Counter({200: responses}),
+        latency=Counter({5000: responses}),
+        delay=Counter({delay_us: responses}),
         thirds=[333, 333, 333],
         **{**few, **counts},
     )

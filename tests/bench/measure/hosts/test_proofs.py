@@ -93,7 +93,7 @@ INVENTORY = (
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["nginx-uwsgi", "--layer", "none", "--database", "postgresql"],
@@ -116,14 +116,14 @@ INVENTORY = (
         (["nginx-uwsgi", "--layer", "none", "--set", "nonsense=1"], "nonsense"),
     ],
 )
-def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, said):
+def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, message):
     if programs.find(["ansible-inventory"]) is None:
         pytest.skip("program not installed: ansible-inventory")
     path = tmp_path / "hosts.ini"
     path.write_text(INVENTORY)
     assert main.main(["verify", "--inventory", str(path), *words]) == 2
     found = capsys.readouterr().err.splitlines()[-1]
-    assert found.startswith("benchapp verify: ") and said in found
+    assert found.startswith("benchapp verify: ") and message in found
 
 
 class Front:
@@ -131,8 +131,8 @@ class Front:
 
     bypass = {"Cookie": "sessionid=nobody"}
 
-    def __init__(self, *answers: PageResponse):
-        self.answers, self.asked = answers, 0
+    def __init__(self, *responses: PageResponse):
+        self.answers, self.asked = responses, 0
         self.site = SimpleNamespace(
             main_paths=["/"], url=lambda kind: "/login/" if kind == "login" else "/", static_url="/static/"
         )

@@ -15,45 +15,45 @@ from bench.measure.load.openloop.loop import ClosedLoop
 
 
 def read(*pieces):
-    answer = ResponseReader()
-    return answer, [answer.feed(piece) for piece in pieces]
+    response = ResponseReader()
+    return response, [response.feed(piece) for piece in pieces]
 
 
 def test_an_answer_may_come_in_any_pieces():
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
     for cut in range(1, len(whole)):
-        answer, done = read(whole[:cut], whole[cut:])
-        assert done == [False, True] and (answer.status, answer.size, answer.closes) == (200, 5, False)
+        response, done = read(whole[:cut], whole[cut:])
+        assert done == [False, True] and (response.status, response.size, response.closes) == (200, 5, False)
 
 
 def test_chunks_in_any_pieces():
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=1\r\n world\r\n0\r\n\r\n"
     for text in (whole, whole[:-2] + b"Server-Timing: db\r\n\r\n"):
         for cut in range(1, len(text)):
-            answer, done = read(text[:cut], text[cut:])
+            response, done = read(text[:cut], text[cut:])
             # The rest of the end would be taken for the beginning of the next response.
-            assert done == [False, True] and answer.size == 11
+            assert done == [False, True] and response.size == 11
 
 
 @pytest.mark.parametrize("head", [b"304 Not Modified\r\nContent-Length: 500", b"204 No Content"])
 def test_an_answer_without_a_body_is_whole_with_its_head(head):
-    answer, done = read(b"HTTP/1.1 " + head + b"\r\n\r\n")
-    assert done == [True] and (answer.size, answer.closes) == (0, False)
+    response, done = read(b"HTTP/1.1 " + head + b"\r\n\r\n")
+    assert done == [True] and (response.size, response.closes) == (0, False)
 
 
 def test_early_hints_are_not_the_answer():
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
     whole = hints + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
     for cut in range(1, len(whole)):
-        answer, done = read(whole[:cut], whole[cut:])
-        assert done == [False, True] and (answer.status, answer.size) == (200, 5)
+        response, done = read(whole[:cut], whole[cut:])
+        assert done == [False, True] and (response.status, response.size) == (200, 5)
 
 
 def test_an_answer_without_a_length_ends_with_its_connection():
-    answer, done = read(b"HTTP/1.1 200 OK\r\n\r\n", b"hello")
-    assert done == [False, False] and answer.ended() and answer.closes
-    answer, _ = read(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhello")
-    assert not answer.ended() and answer.closes
+    response, done = read(b"HTTP/1.1 200 OK\r\n\r\n", b"hello")
+    assert done == [False, False] and response.ended() and response.closes
+    response, _ = read(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhello")
+    assert not response.ended() and response.closes
 
 
 @pytest.mark.parametrize("reset", [False, True])
@@ -110,14 +110,14 @@ def test_what_is_no_answer():
     ],
 )
 def test_fields_are_read_as_they_may_be_written(head, closes):
-    answer, done = read(head + b"\r\n\r\nhello")
-    assert (done, answer.size, answer.closes) == ([True], 5, closes)
+    response, done = read(head + b"\r\n\r\nhello")
+    assert (done, response.size, response.closes) == ([True], 5, closes)
 
 
 def test_chunks_count_where_a_length_is_named_as_well():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding:chunked\r\n\r\n"
-    answer, done = read(head + b"5\r\nhel", b"lo\r\n0\r\n\r\n")
-    assert (done, answer.size) == ([False, True], 5)
+    response, done = read(head + b"5\r\nhel", b"lo\r\n0\r\n\r\n")
+    assert (done, response.size) == ([False, True], 5)
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: -5\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello"])

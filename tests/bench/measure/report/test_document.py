@@ -326,14 +326,14 @@ def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run)
     assert (load.capacity_low, load.capacity_high) == (500, 561)
 
 
-@pytest.mark.parametrize(("limit", "said"), [("p95=200ms", False), ("p99=200ms", True)])
-def test_a_percentile_of_too_few_requests_is_said(capacity_run, limit, said):
+@pytest.mark.parametrize(("limit", "noted"), [("p95=200ms", False), ("p99=200ms", True)])
+def test_a_percentile_of_too_few_requests_is_said(capacity_run, limit, noted):
     folder = capacity_run(lambda trial: changed(trial, requests_total=300))
     info = read_run(folder).info
     Folder(folder).write(replace(info, plan=replace(info.plan, capacity=limit)))
     notes = [note for note in read(folder).runs[0].notes if "requests:" in note]
     few = "p99 needs 1,000 requests: 6 of 6 rates that held had fewer; give a longer --duration."
-    assert notes == ([few] if said else [])
+    assert notes == ([few] if noted else [])
 
 
 def test_sizes_are_boards_of_their_own(capacity_run):

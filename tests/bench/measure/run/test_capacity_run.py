@@ -38,13 +38,13 @@ def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds
     assert levels["one", 1][:3] == [50, 200, 800]
     assert levels["one", 2] == [475, 500, 500, 475], "both ends twice"
     assert levels["two", 2] == [118, 125, 125, 118]
-    said = capsys.readouterr().out
-    assert "each case: the highest rate with p95 within 200 ms, 2 rounds of 1 s" in said
-    assert "one, layer none, home, 475 requests/s due: 475 requests/s, p95 20.0 ms, holds; " in said
-    assert "due: 500 requests/s, p95 900.1 ms, does not hold; " in said
+    output = capsys.readouterr().out
+    assert "each case: the highest rate with p95 within 200 ms, 2 rounds of 1 s" in output
+    assert "one, layer none, home, 475 requests/s due: 475 requests/s, p95 20.0 ms, holds; " in output
+    assert "due: 500 requests/s, p95 900.1 ms, does not hold; " in output
     assert (
         "capacity of one, layer none, home: 475 requests/s (475 to 500) with p95 within 200 ms, "
-        "1,710,000 visitors an hour, each for 1 page" in said
+        "1,710,000 visitors an hour, each for 1 page" in output
     )
 
 

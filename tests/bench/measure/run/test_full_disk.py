@@ -20,8 +20,8 @@ def test_a_run_that_cannot_begin_leaves_no_folder(small_disk, sites):
     folder = small_disk.folder / "run"
     with pytest.raises(BenchError) as error:
         measured(sites, folder)
-    says = "cannot be written: No space left on device; make room, or name another folder by --output"
-    assert str(error.value) == f"{folder}: {says}"
+    message = "cannot be written: No space left on device; make room, or name another folder by --output"
+    assert str(error.value) == f"{folder}: {message}"
     assert not folder.exists()
 
 

@@ -48,12 +48,12 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, sites, capsys):
         ("two", "none"),
     }
     assert recorded.environment.programs == {"server": "1.0"}
-    said = capsys.readouterr().out
-    assert "skipped: two with layer files: no server of its chain serves files" in said
-    assert "round 2 of 2, case 3 of 3: " in said
-    assert "time left ~" in said
-    assert f"results in {recorded.directory}; next: python -m bench report {recorded.directory}\n" in said
-    assert said.splitlines()[-1].startswith("Next: python -m bench ")
+    output = capsys.readouterr().out
+    assert "skipped: two with layer files: no server of its chain serves files" in output
+    assert "round 2 of 2, case 3 of 3: " in output
+    assert "time left ~" in output
+    assert f"results in {recorded.directory}; next: python -m bench report {recorded.directory}\n" in output
+    assert output.splitlines()[-1].startswith("Next: python -m bench ")
 
 
 @pytest.mark.servers
@@ -111,9 +111,9 @@ def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(
     assert (recorded.directory / "raw" / "three~none~r1" / "logs" / "server.log").read_text() == "it began\n"
     # In the second round it is known to be wrong, and is not even brought up.
     assert sites.log.count("up two none") == 1
-    said = capsys.readouterr().out
-    assert f"FAILED: {tired} (see raw/three~none~r1/logs/server.log)" in said
-    assert "6 of 8 trials failed" in said
+    output = capsys.readouterr().out
+    assert f"FAILED: {tired} (see raw/three~none~r1/logs/server.log)" in output
+    assert "6 of 8 trials failed" in output
 
 
 @pytest.mark.servers
@@ -139,12 +139,12 @@ def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
     status, recorded = go("--stack", "one", "--until-decided", "--rounds", "9")
     assert (status, recorded.info.ended_by, recorded.missing) == (0, "decided", 0)
     assert [trial.round for trial in recorded.trials] == [1, 2]
-    said = capsys.readouterr().out
-    assert "1 case, 1 trial in the next round, load by " in said
-    assert "rounds: until one case leads or the rest tie, at most 9\n" in said
-    assert "round 2 of at most 9, case 1 of 1: " in said
-    assert "after round 1: no case dropped; 1 trial in the next round\n" in said
-    assert "after round 2: no case dropped; no round is left to make\n" in said
+    output = capsys.readouterr().out
+    assert "1 case, 1 trial in the next round, load by " in output
+    assert "rounds: until one case leads or the rest tie, at most 9\n" in output
+    assert "round 2 of at most 9, case 1 of 1: " in output
+    assert "after round 1: no case dropped; 1 trial in the next round\n" in output
+    assert "after round 2: no case dropped; no round is left to make\n" in output
     with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
         go("--resume", str(recorded.directory))
 
@@ -204,9 +204,9 @@ def test_a_discarded_trial_keeps_its_figures_and_says_why(go, capsys):
     assert trial.throughput > 0
     assert trial.evidence.guards["bodies"] == "ok"
     assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
-    said = capsys.readouterr().out
-    assert "DISCARDED: tool: the load tool used" in said
-    assert "1 of 1 trials discarded: guards do not trust them" in said
+    output = capsys.readouterr().out
+    assert "DISCARDED: tool: the load tool used" in output
+    assert "1 of 1 trials discarded: guards do not trust them" in output
 
 
 @pytest.mark.servers
@@ -229,9 +229,9 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
     status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
     assert (status, [trial.status for trial in recorded.trials]) == (0, ["discarded", "ok"])
     assert len({trial.trial_id for trial in recorded.trials}) == 1
-    said = capsys.readouterr().out
-    assert "interference: other processes took 90% of the machine: the trial is repeated" in said
-    assert "trials discarded" not in said
+    output = capsys.readouterr().out
+    assert "interference: other processes took 90% of the machine: the trial is repeated" in output
+    assert "trials discarded" not in output
     assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~discarded1" / "load.out").exists()
 
 

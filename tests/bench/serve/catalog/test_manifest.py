@@ -102,7 +102,7 @@ def test_a_variant_has_a_title_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("base", "more", "says"),
+    ("base", "more", "message"),
     [
         ("nosuch", "", "base = 'nosuch': no such stack; there are: apache-modwsgi, "),
         ("../stacks/uwsgi", "", "base = '../stacks/uwsgi': no such stack; there are: "),
@@ -115,11 +115,11 @@ def test_a_variant_has_a_title_of_its_own(tmp_path):
         ("nginx-uwsgi", "[[server]]\n", "[[server]] None: nginx-uwsgi has no such server; it has uwsgi, nginx"),
     ],
 )
-def test_a_wrong_base_is_refused_in_one_line(tmp_path, base, more, says):
+def test_a_wrong_base_is_refused_in_one_line(tmp_path, base, more, message):
     path = variant_of(tmp_path, base, more)
     with pytest.raises(BenchError) as caught:
         manifest.read_stack(path)
-    assert str(caught.value).startswith(f"{path}: {says}")
+    assert str(caught.value).startswith(f"{path}: {message}")
     assert "\n" not in str(caught.value)
 
 
@@ -172,8 +172,8 @@ def test_unknown_names_come_with_the_nearest():
     with pytest.raises(BenchError, match="none cannot be joined with another layer"):
         catalog.read().joined_layers("none+fragments")
     for name in ("", "+", "fragments+", "+fragments", "fragments++varnish"):
-        says = f"layer {name!r}: a name is missing; write one layer, or several with + between them"
-        with pytest.raises(BenchError, match=re.escape(says)):
+        message = f"layer {name!r}: a name is missing; write one layer, or several with + between them"
+        with pytest.raises(BenchError, match=re.escape(message)):
             catalog.read().joined_layers(name)
 
 
@@ -298,7 +298,7 @@ def test_a_variant_is_another_stack_with_other_values():
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("uwsgi@workers=3", "stack uwsgi@workers=3: workers: no such value; deploy/values/bench.toml has processes, "),
         ("uwsgi@processes", "stack uwsgi@processes: processes: write it as NAME=VALUE, for example processes=5"),
@@ -318,10 +318,10 @@ def test_a_variant_is_another_stack_with_other_values():
         ("", "stack '': no stack is named; `python -m bench list` prints all"),
     ],
 )
-def test_a_wrong_variant_is_refused(name, says):
+def test_a_wrong_variant_is_refused(name, message):
     with pytest.raises(BenchError) as caught:
         catalog.read().stack(name)
-    assert str(caught.value).startswith(says)
+    assert str(caught.value).startswith(message)
 
 
 LAYER = '\ntitle = "T"\nscope = "{scope}"\nabout = "A"\nseveral_hosts = "S"\n'

@@ -19,7 +19,7 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
     shutil.copytree(paths.DEPLOY / "values", folder)
     text = (folder / "production.toml").read_text()
     assert values.read(folder / "production.toml").names["listener"] == "tls"
-    for right, wrong, says in (
+    for right, wrong, message in (
         ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls or behind"),
         ("processes = 2", 'processes = "4"', "web_processes = '4': use a whole number, 1 or more"),
         ('bind6 = "::"', 'bind6 = "[::]"', "bind6 = '[::]': use off, or an IPv6 address without brackets"),
@@ -31,7 +31,7 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
         (folder / "production.toml").write_text(text.replace(right, wrong, 1))
         with pytest.raises(BenchError) as caught:
             values.read(folder / "production.toml")
-        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
+        assert str(caught.value).startswith(f"{folder / 'production.toml'}: {message}")
 
 
 def test_the_site_knows_each_name_that_is_served():

@@ -75,8 +75,8 @@ BROKEN = [
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("stack", "layer", "name", "line", "says"), BROKEN, ids=lambda it: it if "/" in it else "")
-def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name, line, says, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("stack", "layer", "name", "line", "message"), BROKEN, ids=lambda it: it if "/" in it else "")
+def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name, line, message, tmp_path, monkeypatch):
     deploy = shutil.copytree(paths.DEPLOY, tmp_path / "deploy")
     monkeypatch.setattr(paths, "DEPLOY", deploy)
     monkeypatch.setattr(render, "SERVERS", deploy / "servers")
@@ -88,7 +88,7 @@ def test_the_message_of_a_server_about_a_broken_file_is_shown(stack, layer, name
         file.write(f"\n{line}\n")
     problems = [item.problem for item in config_check.check(kit(), composed.stack, *composed.layers) if item.problem]
     assert len(problems) == 1
-    assert re.search(".*".join(map(re.escape, says.split(" * "))), problems[0], re.S)
+    assert re.search(".*".join(map(re.escape, message.split(" * "))), problems[0], re.S)
     assert len(problems[0].splitlines()) <= config_check.MAX_LINES
     assert "/conf/" not in problems[0], "a rendered file is named that is gone"
 

@@ -126,16 +126,16 @@ def theirs(tmp_path):
     """Another project than the kit's, with databases by alias."""
 
     def make(
-        files: dict[str, str], memory: tuple[str, ...] = (), said: Description | None = None, **engines: str
+        files: dict[str, str], memory: tuple[str, ...] = (), description: Description | None = None, **engines: str
     ) -> SimpleNamespace:
         facts = SimpleNamespace(
             databases=engines, database_files=files, databases_in_memory=memory, database_error=None
         )
         return SimpleNamespace(
             recorded=str(tmp_path),
-            description=said or Description(),
+            description=description or Description(),
             facts=facts,
-            copied={} if said and said.generated else files,
+            copied={} if description and description.generated else files,
             folder=tmp_path,
             var=tmp_path / "var",
             copy_of=tmp_path.joinpath,
@@ -175,7 +175,7 @@ def test_a_copy_is_the_kit_s_unless_another_alias_is_used_as_it_is(theirs, tmp_p
 def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_written(theirs, monkeypatch, tmp_path):
     # Neither the one of the shell nor the project's own.
     monkeypatch.setenv("DATABASE_URL", "postgresql://of/the-shell")
-    project = theirs({"default": "/theirs.sqlite3"}, said=Description(generated=True), default=SQLITE)
+    project = theirs({"default": "/theirs.sqlite3"}, description=Description(generated=True), default=SQLITE)
     chosen = database.parse(project, None)
     note = "database: a private one of the kit, filled by the commands of setup"
     assert (chosen.is_created, chosen.source, database.notes(project, chosen)) == (True, None, [note])
@@ -187,7 +187,7 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
     for project in (theirs({}, ("default",), default=SQLITE), theirs(empty, default=SQLITE)):
         chosen = database.parse(project, None)
         assert (chosen.is_created, chosen.source, database.notes(project, chosen)) == (True, None, [note])
-    project = theirs({}, said=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
+    project = theirs({}, description=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
     chosen = database.parse(project, None)
     assert not database.is_ours(project, chosen)
     assert database.notes(project, chosen) == [note, "databases logs: the project's own, as they are"]

@@ -310,7 +310,7 @@ def test_only_abandoned_accounts_are_deleted(rows: Rows, db: None):
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         (
             "sqlite:///{}/none.sqlite3",
@@ -323,11 +323,11 @@ def test_only_abandoned_accounts_are_deleted(rows: Rows, db: None):
         ),
     ],
 )
-def test_sitecheck_says_in_one_line_what_is_wrong_with_the_database(tmp_path: Path, url: str, says: str):
+def test_sitecheck_says_in_one_line_what_is_wrong_with_the_database(tmp_path: Path, url: str, message: str):
     done = manage("sitecheck", BENCHAPP_PROBES="1", DATABASE_URL=url.format(tmp_path))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert says.format(tmp_path) in done.stderr
+    assert message.format(tmp_path) in done.stderr
     assert "secret" not in done.stderr
 
 

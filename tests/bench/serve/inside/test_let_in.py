@@ -72,8 +72,8 @@ def test_asynchronous_middleware_lets_probes_in_too():
     factory = let_in.letting_in(Mixed)
     assert factory.async_capable
     middleware = factory(async_page)
-    answers = [asyncio.run(middleware(RequestFactory().get(path))).status_code for path in (PROBE, PAGE)]
-    assert answers == [200, 401]
+    responses = [asyncio.run(middleware(RequestFactory().get(path))).status_code for path in (PROBE, PAGE)]
+    assert responses == [200, 401]
 
 
 def test_what_a_probe_answers_itself_is_no_refusal():

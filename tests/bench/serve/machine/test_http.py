@@ -45,13 +45,13 @@ def test_a_page_has_its_body_and_its_headers(url):
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [("/gone", "GET /gone: status 404, not 200"), ("/cut", "GET /cut: not a complete HTTP response: ")],
 )
-def test_a_wrong_or_broken_response_is_one_line(url, path, says):
+def test_a_wrong_or_broken_response_is_one_line(url, path, message):
     with pytest.raises(http.VisitError) as error:
         http.page(url, path)
-    assert str(error.value).startswith(says) and "\n" not in str(error.value)
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
 def test_a_status_is_none_without_a_response(url):

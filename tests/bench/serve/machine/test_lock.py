@@ -60,8 +60,8 @@ def test_a_lock_is_for_one_and_then_for_the_next(tmp_path, capsys):
 def test_the_second_says_for_what_and_whom_it_waits_and_gives_up_in_time(holder, tmp_path, capsys):
     process = holder()
     user = rf"process {process.pid} \(.+ -c import subprocess, .*\.\.\.\)"
-    says = rf"^the thing is still in use by {user} after 0\.2 s; stop that first$"
-    with pytest.raises(BenchError, match=says), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
+    message = rf"^the thing is still in use by {user} after 0\.2 s; stop that first$"
+    with pytest.raises(BenchError, match=message), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
         pass
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(rf"the thing is in use by {user}; waiting for it up to 0\.2 s", line)
@@ -74,15 +74,15 @@ def test_a_shared_lock_is_for_several_and_not_for_one_alone(holder, tmp_path):
     with shared(tmp_path / "lock", "the thing", timeout_s=0):
         pass
     user = r"process {} \(.+?\)"
-    says = f"^the thing is still in use by {user.format(one.pid)} and {user.format(other.pid)} after"
-    with pytest.raises(GlobalFault, match=says), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
+    message = f"^the thing is still in use by {user.format(one.pid)} and {user.format(other.pid)} after"
+    with pytest.raises(GlobalFault, match=message), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
         pass
 
 
 def test_a_lock_that_is_held_alone_is_not_shared(holder, tmp_path):
     process = holder()
-    says = rf"^the thing is still in use by process {process.pid} "
-    with pytest.raises(GlobalFault, match=says), shared(tmp_path / "lock", "the thing", timeout_s=0.2):
+    message = rf"^the thing is still in use by process {process.pid} "
+    with pytest.raises(GlobalFault, match=message), shared(tmp_path / "lock", "the thing", timeout_s=0.2):
         pass
 
 
@@ -98,8 +98,8 @@ def test_a_child_that_was_passed_the_file_holds_the_lock_until_it_ends(holder, t
     process = holder("with a child")
     process.kill()
     process.wait()
-    says = "still in use by an orphan of a process that has ended after"
-    with pytest.raises(BenchError, match=says), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
+    message = "still in use by an orphan of a process that has ended after"
+    with pytest.raises(BenchError, match=message), exclusive(tmp_path / "lock", "the thing", timeout_s=0.2):
         pass
     process.stdin.close()
     with exclusive(tmp_path / "lock", "the thing", timeout_s=5):
@@ -107,6 +107,6 @@ def test_a_child_that_was_passed_the_file_holds_the_lock_until_it_ends(holder, t
 
 
 def test_a_file_that_cannot_be_locked_is_named():
-    says = r"^/nowhere/lock: cannot be locked: No such file or directory; "
-    with pytest.raises(BenchError, match=says), exclusive(Path("/nowhere/lock"), "the thing"):
+    message = r"^/nowhere/lock: cannot be locked: No such file or directory; "
+    with pytest.raises(BenchError, match=message), exclusive(Path("/nowhere/lock"), "the thing"):
         pass

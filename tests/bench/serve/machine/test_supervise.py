@@ -88,7 +88,7 @@ def test_a_server_that_gives_up_after_refused_settings_is_reported_with_their_fa
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds_ago", "said"),
+    ("text", "seconds_ago", "message"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", 0, "it was killed by SIGKILL"),
         ("sys.exit(3)", 0, "it exited with status 3: ready"),
@@ -96,15 +96,15 @@ def test_a_server_that_gives_up_after_refused_settings_is_reported_with_their_fa
         ("os.abort()", 0, "it was killed by SIGABRT: ready"),
     ],
 )
-def test_only_last_words_are_the_cause_of_a_death(started, text, seconds_ago, said):
+def test_only_last_words_are_the_cause_of_a_death(started, text, seconds_ago, message):
     """Not a line of an hour ago, nor the last before something else killed it."""
     process = started("-c", f"import os, signal, sys; print('ready', flush=True); {text}")
     process.popen.wait()
     written = time.time() - seconds_ago
     os.utime(process.log, (written, written))
-    assert str(process.died()) == f"{said}; see {process.log}"
+    assert str(process.died()) == f"{message}; see {process.log}"
     os.utime(process.log)
-    assert str(process.died()) == f"{said}; see {process.log}", "the same whenever it is asked"
+    assert str(process.died()) == f"{message}; see {process.log}", "the same whenever it is asked"
 
 
 def test_the_words_of_its_predecessor_are_not_its_own(started):

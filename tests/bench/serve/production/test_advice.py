@@ -21,8 +21,8 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
     words = ("nginx-uwsgi", "--format", form, "--layer", layer)
     words = (*words, "--size", "bronze", "--output", tmp_path / "out")
     run = bench("render", *words)
-    says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
-    assert (run.returncode, run.stderr) == (2, f"benchapp render: {says}\n")
+    message = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
+    assert (run.returncode, run.stderr) == (2, f"benchapp render: {message}\n")
     assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
 
 

@@ -133,7 +133,7 @@ def late():
     """The address of a web server whose site is not there yet, as it says twice, and the statuses that it gave."""
     given = []
 
-    class Answer(http.server.BaseHTTPRequestHandler):
+    class Response(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             given.append(502 if len(given) < 2 else 200)
             self.send_response(given[-1])
@@ -144,7 +144,7 @@ def late():
         def log_message(self, *_):
             """Quiet."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Response) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}", given
         server.shutdown()

@@ -199,14 +199,14 @@ SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BA
 
 
 @pytest.mark.parametrize(
-    ("settings", "said", "reason"),
+    ("settings", "description", "reason"),
     [
         ("", "", "no list of its packages for the image: add requirements.txt, or dependencies to its pyproject.toml"),
         (SECOND, SAID.replace('env_file = ".env"', ""), "its database old is an SQLite file, and containers have no"),
     ],
 )
-def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, said, reason):
-    folder = new_project(settings, said)
+def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, description, reason):
+    folder = new_project(settings, description)
     project = open_project(folder)
     with pytest.raises(BenchError) as refused:
         rendered(project, "nginx-gunicorn", "none", "compose", tmp_path / "out")

@@ -49,7 +49,7 @@ def web(**variables: object) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("table", "message"),
     [
         *((web(cores=value), f"web1: cores is {value!r}; use the processor cores") for value in ("two", 0, "nan")),
         *((web(link_mbit=value), f"web1: link_mbit is {value!r}; use the Mbit/s") for value in ("1gbit", "-5", "")),
@@ -70,10 +70,10 @@ def web(**variables: object) -> dict:
         (listed({"address": "10.0.0.2"}, web=["a", "b"]), "a and b have the same address, 10.0.0.2; write one name"),
     ],
 )
-def test_what_no_stack_can_use_is_one_line(table, says):
+def test_what_no_stack_can_use_is_one_line(table, message):
     with pytest.raises(BenchError) as refused:
         inventory.decode(Path("hosts.ini"), table)
-    assert str(refused.value).startswith(f"hosts.ini: {says}") and "\n" not in str(refused.value)
+    assert str(refused.value).startswith(f"hosts.ini: {message}") and "\n" not in str(refused.value)
 
 
 def test_a_group_for_variables_may_hold_our_hosts():

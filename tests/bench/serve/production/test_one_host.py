@@ -76,8 +76,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk)
     small_disk.fill()
     target = small_disk.folder / "out"
     done = bench("render", "gunicorn", "--output", target)
-    says = f"{target}: cannot be written: No space left on device; name another directory"
-    assert (done.returncode, done.stderr) == (2, f"benchapp render: {says}\n")
+    message = f"{target}: cannot be written: No space left on device; name another directory"
+    assert (done.returncode, done.stderr) == (2, f"benchapp render: {message}\n")
     assert not target.exists()
 
 
@@ -90,10 +90,10 @@ def test_a_directory_without_rights_is_one_line(tmp_path, made):
         target.mkdir()
     closed.chmod(0o755 if made else 0o700)
     case = for_files("gunicorn", values="production")
-    says = f"{re.escape(str(target))}: cannot be .*: Permission denied; name another directory"
+    message = f"{re.escape(str(target))}: cannot be .*: Permission denied; name another directory"
     os.seteuid(65534)
     try:
-        with pytest.raises(BenchError, match=says):
+        with pytest.raises(BenchError, match=message):
             one_host.write(case, target)
     finally:
         os.seteuid(0)
@@ -105,7 +105,7 @@ FLUP = "no, because flup starts a thread for each request without limit, and not
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         ("gunicorn --format compose --local", f"--format and --local {EXCLUDE}"),
         ("gunicorn --format systemd --local", f"--format and --local {EXCLUDE}"),
@@ -141,9 +141,9 @@ FLUP = "no, because flup starts a thread for each request without limit, and not
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
+def test_what_cannot_be_is_refused_in_one_line(words, message, tmp_path, bench):
     done = bench("render", *shlex.split(words), "--output", tmp_path / "out")
-    assert (done.stderr, done.returncode) == (f"benchapp render: {says}\n", 2)
+    assert (done.stderr, done.returncode) == (f"benchapp render: {message}\n", 2)
     assert not (tmp_path / "out").exists()
 
 
@@ -245,7 +245,7 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
 
 
 @pytest.mark.parametrize(
-    ("stack", "command", "says"),
+    ("stack", "command", "message"),
     [
         ("nginx-gunicorn", ["benchapp-deploy --again", "renew benchapp-nginx reload-or-restart"], "No request is lost"),
         ("nginx-granian", ["benchapp-deploy --again", "renew benchapp-nginx reload-or-restart"], "No request is lost"),
@@ -254,11 +254,11 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
         ("apache-modwsgi", ["benchapp-deploy --again"], "No request is lost"),
     ],
 )
-def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, stack, command, says):
+def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, stack, command, message):
     files = rendered(stack)
     take_over = files["benchapp-install"].partition("take_over() {")[2].partition("--switch ]")[0]
     assert re.findall(r"(?m)^ +(renew .*|benchapp-deploy --again) \|\| return$", take_over) == command
-    assert says in files[NOTE].partition("## After a change of the configuration")[2]
+    assert message in files[NOTE].partition("## After a change of the configuration")[2]
 
 
 @pytest.mark.parametrize(
@@ -326,10 +326,10 @@ def test_a_log_is_rotated_as_its_writer_needs_it_and_belongs_to_its_user(rendere
     assert set(re.findall(r"(?m)^    su (\S+) ", files.get(LOGROTATE, ""))) <= {*owned.values()}
 
 
-@pytest.mark.parametrize(("listener", "said"), [("tls", False), ("behind", True)])
-def test_a_cache_without_a_log_before_it_is_named(rendered, listener, said):
+@pytest.mark.parametrize(("listener", "named"), [("tls", False), ("behind", True)])
+def test_a_cache_without_a_log_before_it_is_named(rendered, listener, named):
     """HAProxy, which ends TLS before Varnish, has a line for each request."""
-    assert ("is in no access log" in rendered("nginx-gunicorn", "varnish", listener=listener)[NOTE]) == said
+    assert ("is in no access log" in rendered("nginx-gunicorn", "varnish", listener=listener)[NOTE]) == named
 
 
 # ----------------------------------------------------------------------------------------- the note, and the places

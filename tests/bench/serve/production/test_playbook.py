@@ -289,7 +289,7 @@ def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.C
 def test_an_answer_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, status):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer():
+        def response():
             taken, _ = server.accept()
             with taken:
                 taken.recv(4096)
@@ -297,7 +297,7 @@ def test_an_answer_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, 
                     taken.sendall(piece)
                     time.sleep(0.05)
 
-        answering = threading.Thread(target=answer)
+        answering = threading.Thread(target=response)
         answering.start()
         said = ready(tmp_path, "fastcgi", server.getsockname()[1])
         answering.join()

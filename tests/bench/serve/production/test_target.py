@@ -65,7 +65,7 @@ def test_its_python_is_that_of_the_project(chosen, own, packages, more, release)
 
 
 @pytest.mark.parametrize(
-    ("packages", "changes", "said"),
+    ("packages", "changes", "message"),
     [
         (
             NEW,
@@ -79,8 +79,8 @@ def test_its_python_is_that_of_the_project(chosen, own, packages, more, release)
         ),
     ],
 )
-def test_what_cannot_be_installed_there_is_refused_in_one_line(chosen, packages, changes, said):
-    with pytest.raises(BenchError, match=said) as refusal:
+def test_what_cannot_be_installed_there_is_refused_in_one_line(chosen, packages, changes, message):
+    with pytest.raises(BenchError, match=message) as refusal:
         chosen("3.12.1", packages, changes)
     assert "\n" not in str(refusal.value)
 

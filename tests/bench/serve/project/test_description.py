@@ -77,7 +77,7 @@ def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, vari
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["[broken"], "pyproject.toml: cannot be read: "),
         (['helth = "/"'], "pyproject.toml: [tool.benchapp] has no helth; did you mean health?"),
@@ -113,11 +113,11 @@ def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, vari
         (['env_file = ".env"'], ".env: No such file or directory; correct env_file in [tool.benchapp] of"),
     ],
 )
-def test_a_wrong_description_is_one_line(folder, lines, said):
+def test_a_wrong_description_is_one_line(folder, lines, message):
     write(folder, *lines)
     with pytest.raises(BenchError) as caught:
         description.read(folder)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -155,15 +155,15 @@ def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "it sets no DJANGO_SETTINGS_MODULE; write settings = "),
         ("import nothing_of_the_kind", "No module named 'nothing_of_the_kind'; install it there, or name the int"),
     ],
 )
-def test_a_manage_py_that_sets_nothing_needs_a_word(folder, text, said):
+def test_a_manage_py_that_sets_nothing_needs_a_word(folder, text, message):
     (folder / "manage.py").write_text(text)
-    with pytest.raises(BenchError, match=said):
+    with pytest.raises(BenchError, match=message):
         description.read(folder)
 
 
@@ -260,7 +260,7 @@ def test_a_run_that_is_resumed_has_the_description_that_it_began_with(described)
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         (["[tool.benchapp.workers.Tasks]", 'command = "x"'], "workers.Tasks: name it by at most 31 of a-z, 0-9 and -"),
         (["[tool.benchapp.workers.tasks]", 'command = ""'], "workers.tasks.command is '': write one such as"),
@@ -271,8 +271,8 @@ def test_a_run_that_is_resumed_has_the_description_that_it_began_with(described)
         (["[tool.benchapp.jobs.digest]", 'schedule = "daily"'], "missing required field `command`"),
     ],
 )
-def test_a_worker_or_job_that_cannot_run_is_one_line(folder, lines, says):
+def test_a_worker_or_job_that_cannot_run_is_one_line(folder, lines, message):
     write(folder, *lines)
     with pytest.raises(BenchError) as raised:
         description.read(folder)
-    assert says in str(raised.value) and "\n" not in str(raised.value)
+    assert message in str(raised.value) and "\n" not in str(raised.value)

@@ -84,7 +84,7 @@ def test_the_tool_that_manages_the_packages_is_asked(project, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("uv.lock", "run `uv sync` in {root}, or name"),
         ("poetry.lock", "run `poetry install` in {root}, or name"),
@@ -96,9 +96,9 @@ def test_the_tool_that_manages_the_packages_is_asked(project, tmp_path, monkeypa
         ("README.md", "install it there, or name"),
     ],
 )
-def test_what_makes_an_environment_is_said(project, file, said):
+def test_what_makes_an_environment_is_said(project, file, message):
     (project.parent / file).touch()
     taken = Path("/kit/python")
-    assert environments.remedy(project, taken).startswith(said.format(root=project.parent, python=taken))
+    assert environments.remedy(project, taken).startswith(message.format(root=project.parent, python=taken))
     python = made(project / ".venv")
     assert environments.remedy(project, python).startswith("install it there, or name")

@@ -45,7 +45,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
 
 
 @pytest.mark.parametrize(
-    ("pages", "more", "said"),
+    ("pages", "more", "message"),
     [
         (
             {"/": {**GOOD, "status": 302, "location": "/en/"}},
@@ -70,8 +70,8 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
         ),
     ],
 )
-def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
-    with pytest.raises(BenchError, match=said):
+def test_it_is_said_in_one_line(monkeypatch, pages, more, message):
+    with pytest.raises(BenchError, match=message):
         asked(monkeypatch, pages, **more)
 
 
@@ -87,7 +87,7 @@ def test_what_nobody_has_named_is_a_note(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("page", "said"),
+    ("page", "message"),
     [
         (TO_LOGIN, 'GET / redirects to /login/?next=/; describe the login, and .* url = "/login/", '),
         ({**GOOD, "status": 403}, "GET / returns status 403; its code refuses visitors from this machine, "),
@@ -99,9 +99,9 @@ def test_what_nobody_has_named_is_a_note(monkeypatch):
         ),
     ],
 )
-def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(monkeypatch, page, said):
+def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(monkeypatch, page, message):
     (note,) = asked(monkeypatch, {"/": page}, urls=("/",), health="/up/")
-    assert re.match(said.replace("?", "[?]"), note)
+    assert re.match(message.replace("?", "[?]"), note)
     assert asked(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
     assert asked(monkeypatch, {"/": TO_LOGIN}, health="/up/", login=Login("/login/")) == ()
 
@@ -225,7 +225,7 @@ HANGS_IN_A_THREAD = "import asyncio\nasync def hangs(request): await asyncio.sle
 @pytest.mark.servers
 @pytest.mark.parametrize("view", [HANGS, HANGS_IN_A_THREAD])
 def test_a_page_that_never_answers_is_not_waited_for(view, new_project, own_var, monkeypatch):
-    folder = new_project(said='[tool.benchapp]\nhealth = "/form/"\n')
+    folder = new_project(description='[tool.benchapp]\nhealth = "/form/"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(f"{view}urlpatterns[0] = path('', hangs)\n")
     monkeypatch.setattr(inspection, "PAGE_TIMEOUT_S", 2)

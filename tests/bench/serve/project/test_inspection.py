@@ -350,9 +350,9 @@ DEBUG = os.environ.get("STAGE", "development") == "development"
 """
 
 
-@pytest.mark.parametrize(("said", "debug"), [("", False), ('env_file = "site.env"\n', True)])
-def test_settings_are_read_with_the_defaults_of_wsgi(new_project, said, debug):
-    folder = new_project(STAGE, f"[tool.benchapp]\n{said}")
+@pytest.mark.parametrize(("lines", "debug"), [("", False), ('env_file = "site.env"\n', True)])
+def test_settings_are_read_with_the_defaults_of_wsgi(new_project, lines, debug):
+    folder = new_project(STAGE, f"[tool.benchapp]\n{lines}")
     (folder / "site.env").write_text("STAGE=development\n")
     with (folder / "shop" / "wsgi.py").open("a") as file:
         file.write('os.environ.setdefault("SHOP_TOKEN", "of-the-code")\nos.environ["SERVER"] = "wsgi"\n')
@@ -399,7 +399,7 @@ def test_a_broken_application_for_asgi_is_a_problem_beside_one_for_wsgi(new_proj
 
 
 def test_a_package_with_a_name_of_the_kit_s_is_that_of_the_project(new_project):
-    folder = new_project(said="[tool.benchapp]\nsettings = 'config.settings'\n")
+    folder = new_project(description="[tool.benchapp]\nsettings = 'config.settings'\n")
     (folder / "shop").rename(folder / "config")
     (folder / "config" / "__init__.py").unlink()
     for path in (folder / "config").glob("*.py"):
@@ -428,7 +428,7 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ("ALLOWED_HOSTS = 'example.org'", "must be a list or a tuple.; correct it, or settings in [tool.benchapp]"),
         (
@@ -469,11 +469,11 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
         ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
     ],
 )
-def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
+def test_what_cannot_be_imported_is_one_line(new_project, settings, message):
     folder = new_project(settings)
     with pytest.raises(BenchError) as caught:
         inspection.inspect(description.read(folder))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -560,7 +560,7 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')
     python.chmod(0o755)
-    folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
+    folder = new_project(description=f'[tool.benchapp]\npython = "{python}"\n')
     with pytest.raises(BenchError, match="'django'; install it there, or name the interpreter that has it: python = "):
         inspection.inspect(description.read(folder))
 

@@ -66,21 +66,21 @@ def test_each_database_that_setup_fills_is_a_file_of_its_own(new_project):
 
 def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project):
     known = catalog.read()
-    found = open_project(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
+    found = open_project(new_project(description='[tool.benchapp]\nlayers = ["fragments"]\n'))
     stack = known.stack("gunicorn")
     assert refusal(found, stack, known.joined_layers("fragments+varnish")) == ""
     assert 'write layers = ["view-cache"]' in refusal(found, stack, known.joined_layers("view-cache"))
 
 
 def test_layers_that_any_project_can_have_are_not_said(new_project):
-    folder = new_project(said='[tool.benchapp]\nlayers = ["fragments", "varnish"]\n')
+    folder = new_project(description='[tool.benchapp]\nlayers = ["fragments", "varnish"]\n')
     with pytest.raises(BenchError) as error:
         open_project(folder)
     assert str(error.value) == f"{folder}/pyproject.toml: layers names varnish; use fragments, view-cache"
 
 
 def test_settings_that_do_not_read_the_environment_are_refused_before_setup_fills_them(new_project):
-    folder = new_project(said="[tool.benchapp]\nreads_environment = true\ngenerated = true\n")
+    folder = new_project(description="[tool.benchapp]\nreads_environment = true\ngenerated = true\n")
     with pytest.raises(BenchError) as error:
         open_project(folder)
     said = f"{folder}/pyproject.toml: reads_environment: its settings do not read DATABASE_URL; leave it out"
@@ -105,21 +105,23 @@ def test_what_no_cache_is_asked_for(new_project):
 
 
 @pytest.mark.parametrize(
-    ("stale", "said"),
+    ("stale", "message"),
     [
         ("auth.Users = ['/']", "names auth.Users, which is no model of it; correct it"),
         ("auth.User = ['/{usernam}/']", "names usernam, which auth.User has not; correct it"),
     ],
 )
-def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
+def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, message):
     model, _, pages = stale.partition(" = ")
-    folder = new_project(said=f'[tool.benchapp.stale]\n"{model}" = {pages}\n')
-    with pytest.raises(BenchError, match=re.escape(f"{folder}/pyproject.toml: [tool.benchapp.stale] {said}")):
+    folder = new_project(description=f'[tool.benchapp.stale]\n"{model}" = {pages}\n')
+    with pytest.raises(BenchError, match=re.escape(f"{folder}/pyproject.toml: [tool.benchapp.stale] {message}")):
         open_project(folder)
 
 
 def test_what_is_harmless_reaches_the_settings_and_its_middleware_is_one_of_the_project(new_project):
-    folder = new_project(said='[tool.benchapp]\nharmless = ["DNT", "django.middleware.common.CommonMiddleware"]\n')
+    folder = new_project(
+        description='[tool.benchapp]\nharmless = ["DNT", "django.middleware.common.CommonMiddleware"]\n'
+    )
     harmless = ["DNT", "django.middleware.common.CommonMiddleware"]
     assert json.loads(open_project(folder).environment({})["BENCHAPP_HARMLESS"]) == harmless
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nharmless = ["shop.middleware.Log"]\n')

@@ -21,8 +21,8 @@ OWN = programs.VERSION
 def interpreter(folder: Path, version: str) -> Path:
     """A program that says it is a Python of this version."""
     path = folder / f"python{version}"
-    says = f'"version": "{version}", "prefix": "/x", "base_prefix": "/x", "sites": ["/x/site-packages"]'
-    path.write_text(f"#!/bin/sh\necho '{{{says}}}'\n")
+    message = f'"version": "{version}", "prefix": "/x", "base_prefix": "/x", "sites": ["/x/site-packages"]'
+    path.write_text(f"#!/bin/sh\necho '{{{message}}}'\n")
     path.chmod(0o755)
     return path
 

@@ -209,7 +209,7 @@ Set it in .env
 
 
 @pytest.mark.parametrize(
-    ("errors", "said"),
+    ("errors", "message"),
     [
         ("", ""),
         (TRACEBACK, "django.core.exceptions.ImproperlyConfigured: SHOP_KEY is not set."),
@@ -218,8 +218,8 @@ Set it in .env
         ("a warning\nCommandError: no\n", "CommandError: no"),
     ],
 )
-def test_the_reason_of_a_failed_command_is_found(errors, said):
-    assert run_command.problem(errors) == said
+def test_the_reason_of_a_failed_command_is_found(errors, message):
+    assert run_command.problem(errors) == message
 
 
 def test_a_manage_py_that_sets_the_settings_itself_is_overruled(interpreter):

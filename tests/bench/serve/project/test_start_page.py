@@ -55,15 +55,15 @@ ADMIN = "path('admin/', admin.site.urls)"
 
 @pytest.fixture
 def make(tmp_path, tmp_path_factory):
-    def made(patterns, settings="", said=""):
+    def made(patterns, settings="", description=""):
         urls = f"{HEAD}urlpatterns = {patterns}\n"
-        return projects.write(tmp_path / "shop", tmp_path_factory, settings, said, urls)
+        return projects.write(tmp_path / "shop", tmp_path_factory, settings, description, urls)
 
     return made
 
 
 @pytest.mark.parametrize(
-    ("patterns", "settings", "said", "start", "health"),
+    ("patterns", "settings", "lines", "start", "health"),
     [
         (f"[{ADMIN}]", "", "", "/admin/login/", "/admin/login/"),
         (f"[{ADMIN}, path('deep/down/', page), path('polls/', page)]", "", "", "/polls/", "/polls/"),
@@ -86,8 +86,8 @@ def make(tmp_path, tmp_path_factory):
         ("[path('', missing)]", "DATABASES = {}", "", None, "/"),
     ],
 )
-def test_it_is_found(make, patterns, settings, said, start, health):
-    project = description.read(make(patterns, settings, f"[tool.benchapp]\n{said}"))
+def test_it_is_found(make, patterns, settings, lines, start, health):
+    project = description.read(make(patterns, settings, f"[tool.benchapp]\n{lines}"))
     facts = inspection.inspect(project)
     assert facts.start == start
     assert inspection.beginning_at(project.description, facts.start).health == health
