@@ -154,8 +154,8 @@ class Env(environ.Env):
     def caching_layers(self, base: Path) -> dict[str, dict[str, object]]:
         """The active caching layers with their options.
 
-        A layer with options is active when CACHING_<LAYER>_<OPTION> is set for one of them, and then needs all but the
-        optional ones. A layer without options is active when CACHING_<LAYER> is 1.
+        A layer with options is active when CACHING_<LAYER>_<OPTION> is set for one of them, and then needs all except
+        the optional ones. A layer without options is active when CACHING_<LAYER> is 1.
         """
         readers = {
             "directory": lambda name: self.directory(name, base),

@@ -49,7 +49,7 @@ BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
 # And over plain HTTP, as many load balancers connect.
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
 SECURE_REDIRECT_EXEMPT = [*_attributes.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
-# Its own middleware may refuse all but its own names; those of this machine are for development.
+# Its own middleware may refuse all names except its own; those of this machine are for development.
 BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in (*local_hosts.LOCAL, "*")] or ALLOWED_HOSTS
 if not _env.flag("BENCHAPP_HTTPS"):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.

@@ -99,8 +99,8 @@ PRONOUNS = re.compile(r"\b(it|its|that|those|which|what|such|there|whose|whom|th
 OPENING = re.compile(r"(What|Those|That|Which|Whose|Who|Whoever|Whether|Where|How|Why|One that|One which)\b")
 # The field says response, request, only, except, if, again, separate, "terminates TLS".
 DIALECT = re.compile(
-    r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|alone|but for|anew|(is|are) none|of (its|their) own|whoever|for want of"
-    r"|ends? TLS|where (it|there|no|none|nothing|nobody|they|a|the|that))\b",
+    r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|alone|but for|all but|anew|(is|are) none|of (its|their) own|whoever"
+    r"|for want of|ends? TLS|where (it|there|no|none|nothing|nobody|they|a|the|that))\b",
     re.IGNORECASE,
 )
 WORD = re.compile(r"[A-Za-z']+")

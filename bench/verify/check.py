@@ -36,7 +36,7 @@ class Check:
 
     run           yields findings
     title         promise of the check, in a sentence
-    group         one of bench.verify.outcome.GROUPS; all but `behaviour` run only on deployments with a layer
+    group         one of bench.verify.outcome.GROUPS; all except `behaviour` run only on deployments with a layer
     stage         one of STAGES
     is_exclusive  no other check runs meanwhile, because this one writes, counts requests' traces, or needs the whole
                   site

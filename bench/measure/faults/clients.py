@@ -291,7 +291,7 @@ def _known_memory_mb(scene: FaultContext) -> float:
 
 FAULTS = (
     _slow("slow-headers", "never end their header block", HEADERS),
-    _slow("slow-bodies", "send 1 byte of 1,000, then all but 1 of 9 MB", BODIES, _large_bodies),
+    _slow("slow-bodies", "send 1 byte of 1,000, then all except 1 of 9 MB", BODIES, _large_bodies),
     _slow("slow-readers", "read nothing of 6 MB", READERS),
     malformed,
     endless_body,

@@ -194,7 +194,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reads_environment   the settings read the variables of `benchapp_overlay.settings` themselves, which is then not
                         laid over, and the code has the invalidation of the layers
     strict              faults that `verify` excuses in other projects, since they or Django cause them, are wrong
-    image               files and folders of the code for a container image; all but history and environment
+    image               files and folders of the code for a container image; all except history and environment
                         when empty
     protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT for the web server to send
     backup              a command of manage.py that writes a backup of the database into the folder that follows; the
