@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from bench import paths
-from bench.cli import options
+from bench.cli import measure_options, options
 from bench.columns import columns
 from bench.errors import BenchError
 from bench.measure.faults import judge
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     names = list(publications())
     parser.add_argument("benchmark", nargs="?", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: a ranking, no absolute figures")
-    options.add(parser, (options.GUARD,))
+    options.add(parser, (measure_options.GUARD,))
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the results (default: results/DATE)")
     where.add_argument("--resume", type=Path, metavar="DIR", help="go on with the reproduction in that folder")
