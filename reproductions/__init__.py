@@ -1,1 +1,1 @@
-"""The four published benchmarks: repeated here, their figures beside ours, and which of their conclusions hold."""
+"""The four published benchmarks: repeated here, with published figures beside ours and verdicts on each conclusion."""

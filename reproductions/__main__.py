@@ -1,6 +1,6 @@
 """Repeat one of the four published benchmarks: `python -m reproductions NAME`.
 
-Each part of a benchmark is one `run` or `faults` of the instrument, in a folder of its own. The page conclusions.md has
+Each part of a benchmark is one `run` or `faults` of the instrument, in a separate folder. The page conclusions.md has
 the published figures beside ours, and says which conclusions hold here.
 """
 
@@ -123,9 +123,9 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
 
 
 def _make(part: Part, record: PartRecord, at: Path, bounds: tuple[str, ...]) -> tuple[PartRecord, int]:
-    """Make or resume one part; returns what became of it, and its exit status.
+    """Make or resume one part; returns its record and the exit status.
 
-    A part that cannot run here at all is left out with its reason, which is no failure.
+    A part that cannot run here at all is left out with the reason: no failure.
     """
     begun = (at / RUN_FILE).exists()
     if begun and _is_complete(at):
@@ -181,7 +181,7 @@ def options_of(part: Part, bounds: tuple[str, ...] = ()) -> list[str]:
 
 
 def _is_complete(at: Path) -> bool:
-    """True if a part has ended, and none of its trials or faults is discarded: those would be made again."""
+    """True if a part has ended without a discarded trial or fault, which would be made again."""
     run = read_run(at)
     statuses: set[str] = {trial.status for trial in run.latest.values()}
     statuses.update(outcome.status for outcome in run.latest_outcomes.values())
@@ -193,9 +193,9 @@ def _status(at: Path) -> int:
 
 
 def _database(part: Part) -> tuple[str, tuple[str, ...]]:
-    """The published database if its service is installed, else SQLite and a note that says so.
+    """The published database if the service is installed, else SQLite and a note.
 
-    Raises BenchError for a part that is about a database which is not installed.
+    Raises BenchError for a part about a database without an installed service.
     """
     service = catalog.read().services.get(part.database)
     missing = compatibility.missing_programs(service) if service else []
@@ -208,7 +208,7 @@ def _database(part: Part) -> tuple[str, tuple[str, ...]]:
 
 
 def _verify(publication: Publication, claim: Claim, record: Reproduction, directory: Path) -> None:
-    """Make the check of verify that a claim is about, once."""
+    """Make the check of verify for a claim, once."""
     path = directory / CHECKS / f"{claim.check}.json"
     if path.exists():
         return
@@ -227,7 +227,7 @@ def _verify(publication: Publication, claim: Claim, record: Reproduction, direct
 
 
 def _write_page(publication: Publication, record: Reproduction, directory: Path) -> None:
-    """Write the page, print its conclusions and, as the last line, its path."""
+    """Write the page, print the conclusions and, as the last line, the path."""
     figures = folder.figures(directory, record)
     found = conclusions(publication, figures)
     write_text(directory / PAGE, page.page(publication, record, figures, found))
@@ -242,7 +242,7 @@ def _command(*words: str) -> list[str]:
 
 
 def _instrument(*words: str) -> tuple[int, str]:
-    """Run a command of the instrument; returns its exit status and the last line of its errors, without its name."""
+    """Run a command of the instrument; returns the exit status and the last line of errors, without the name."""
     # A terminal would signal the instrument, too, and it obeys each signal once.
     last = [""]
     with subprocess.Popen(_command(*words), stderr=subprocess.PIPE, text=True, process_group=0) as process:
@@ -257,7 +257,7 @@ def _instrument(*words: str) -> tuple[int, str]:
 
 
 def _show(process: subprocess.Popen[str], last: list[str]) -> None:
-    """Pass on what a program writes to its standard error, and remember its last line."""
+    """Pass on the standard error of a program, and remember the last line."""
     assert process.stderr is not None
     for line in process.stderr:
         sys.stderr.write(line)
@@ -266,7 +266,7 @@ def _show(process: subprocess.Popen[str], last: list[str]) -> None:
 
 @contextmanager
 def _passing_signals_on(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Hand SIGINT and SIGTERM to the program, which ends what it started; ours is its exit status."""
+    """Hand SIGINT and SIGTERM to the program, and exit with the same status."""
 
     def hand_on(number: int, frame: FrameType | None) -> None:
         process.send_signal(number)

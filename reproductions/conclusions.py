@@ -1,7 +1,7 @@
-"""Published conclusions that hold here: each claim of a publication, judged by the runs that repeat it. Pure.
+"""Verdicts on published conclusions: each claim of a publication, judged by the runs of a reproduction. Pure.
 
-A claim about a ratio holds when the whole 95 % interval lies inside its bounds, and does not hold when the whole
-interval lies outside. Otherwise it is inconclusive.
+A claim about a ratio holds when the whole 95 % interval lies inside the bounds, and does not hold when the whole
+interval lies outside. Otherwise the claim is inconclusive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ HOLDS, NOT = "holds", "does not hold"
 class Conclusion:
     """The runs' verdict on a published claim.
 
-    says              what was measured, or why nothing was
-    ratio, low, high  as measured here, with its 95 % interval; None for a claim that is about no ratio
+    says              the measurement in words, or the reason for none
+    ratio, low, high  as measured here, with the 95 % interval; None for a claim without a ratio
     """
 
     claim: Claim
@@ -58,7 +58,7 @@ def _ratio(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclus
 
 
 def within(claim: Claim, low: float, high: float) -> str:
-    """The verdict on a claim about a ratio, of which this is the interval."""
+    """The verdict on a claim about a ratio with this interval."""
     least = claim.at_least or 0.0
     most = math.inf if claim.at_most is None else claim.at_most
     if high < least or low > most:
@@ -76,7 +76,7 @@ def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
 
 
 def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
-    """Rounds may vary because of the machine, so the verdict must be the same without the spread between them."""
+    """Rounds may vary because of the machine, so the verdict must be the same without the spread between rounds."""
     found = figures.find(left)
     rated = stability.rate(found.trials)
     rating, reasons = stability.worst(rated), stability.reasons(rated)
@@ -112,7 +112,7 @@ def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
 
 
 def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclusion:
-    """All trials of one side must get so many times as far as all of the other; one that did not fail might go on."""
+    """All trials of one side must get so many times as far as all of the other; a trial without failure might go on."""
     counts, failed, says = [], [], []
     for place, other in ((left, right), (right, left)):
         found = figures.find(place)
@@ -122,8 +122,8 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
             return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")
         counts.append(got)
         failed.append(sum(trial.status == "failed" for trial in found.highest))
-        answers = f"{statistics.median(got):,.0f} answers"
-        says.append(f"{_apart(place, other)}: {failed[-1]} of {plural(len(got), 'trial')} failed, {answers}")
+        responses = f"{statistics.median(got):,.0f} responses"
+        says.append(f"{_apart(place, other)}: {failed[-1]} of {plural(len(got), 'trial')} failed, {responses}")
     one, two = counts
     times = claim.survives or 1.0
     verdict = INCONCLUSIVE
@@ -140,8 +140,8 @@ def _loses(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
     if not outcomes:
         return Conclusion(claim, NOT_MEASURED, why)
     lost = sum(outcome.failed or 0 for outcome in outcomes)
-    asked = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
-    says = f"{lost:,} of {plural(asked, 'request')} lost in {plural(len(outcomes), 'round')}"
+    requests = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
+    says = f"{lost:,} of {plural(requests, 'request')} lost in {plural(len(outcomes), 'round')}"
     if lost:
         return Conclusion(claim, NOT, says)
     return Conclusion(claim, HOLDS if len(outcomes) > 1 else INCONCLUSIVE, says)

@@ -1,4 +1,4 @@
-"""The figures that the runs of a reproduction measured for a place of its publication. Pure."""
+"""Figures of the runs of a reproduction for each place of the publication. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HIGHEST = "highest"
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """The trials of a place: all of its levels in the run that has it; without one, `why`."""
+    """The trials of a place: all levels in one run; without a run, `why`."""
 
     trials: tuple[Trial, ...] = ()
     run: Run | None = None
@@ -38,7 +38,7 @@ class PublishedFigure:
 
 @dataclass(frozen=True)
 class Figures:
-    """The runs, faults and further checks of a reproduction, and why each part that has none could not run."""
+    """The runs, faults and further checks of a reproduction, and the reason for each part without results."""
 
     runs: Sequence[Run]
     outcomes: Sequence[FaultOutcome] = ()
@@ -56,7 +56,7 @@ class Figures:
             if not trials:
                 continue
             if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
-                return PublishedFigure(trials, run, "it gave wrong answers")
+                return PublishedFigure(trials, run, "it gave wrong responses")
             if any(trial.status == "ok" for trial in trials):
                 return PublishedFigure(trials, run)
             reasons = [trial.reason for trial in trials if trial.reason]
@@ -64,7 +64,7 @@ class Figures:
         return PublishedFigure(why=self._why_absent(wanted))
 
     def _why_absent(self, place: Place) -> str:
-        """The reason why no run has this case: its stack, or its part, cannot run here."""
+        """The reason for a case without a run: the stack, or the part, cannot run here."""
         for run in self.runs:
             for skip in run.info.skips:
                 if (skip.stack, skip.layer) == (place["stack"], place["layer"]) and skip.size in (None, place["size"]):
@@ -75,7 +75,7 @@ class Figures:
         return "not made yet"
 
     def by_round(self, place: Place, metric: str) -> tuple[dict[int, float], PublishedFigure]:
-        """Round -> the figure of a place; empty where it was not measured, for the reason that comes with it."""
+        """Round -> the figure of a place; empty, with the reason, if nothing was measured."""
         if place.get("stacks"):
             each = [self.by_round({**place, "stacks": (), "stack": stack}, metric) for stack in place["stacks"]]
             known = [rounds for rounds, _ in each if rounds]
@@ -88,7 +88,7 @@ class Figures:
         return self._rates(found.run, metric, _level(place)).get(_key(found.trials[0], _level(place)), {}), found
 
     def _rates(self, run: Run, metric: str, level: str) -> dict[Key, dict[int, float]]:
-        """All cases of a run at such a level."""
+        """All cases of a run at a level."""
         cases: dict[Key, dict[int, dict[int, float]]] = {}
         planned = run.info.plan.levels
         highest = str(max(planned, default=0))
@@ -106,7 +106,7 @@ class Figures:
         return found
 
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Ratio | None, str]:
-        """Left divided by right with its 95 % interval, by the noise of all cases beside them; or why there is none."""
+        """Left divided by right with the 95 % interval, by the noise of all cases of a run; or the reason for none."""
         (one, found), (two, other) = self.by_round(left, metric), self.by_round(right, metric)
         for name, rounds, side in ((name_of(left), one, found), (name_of(right), two, other)):
             if not rounds or side.run is None:
@@ -119,12 +119,12 @@ class Figures:
         return (Table({"left": one}).alone("left") - Table({"right": two}).alone("right")).ratio(), ""
 
     def median(self, place: Place, metric: str) -> float | None:
-        """The median of the rounds; None where it was not measured."""
+        """The median of the rounds; None without a measurement."""
         rounds, _ = self.by_round(place, metric)
         return statistics.median(rounds.values()) if rounds else None
 
     def check(self, place: Place, name: str) -> tuple[Outcome | None, str]:
-        """The outcome of a check of verify, and why there is none."""
+        """The outcome of a check of verify, or the reason for none."""
         wanted = {**DEFAULTS, **place}
         case = (wanted["stack"], wanted["layer"], name)
         checks = list(self.checks)
@@ -137,7 +137,7 @@ class Figures:
         return None, (found[-1].not_tried or found[-1].declared or "not made") if found else self._why_absent(wanted)
 
     def faults(self, place: Place, name: str) -> tuple[list[FaultOutcome], str]:
-        """The outcomes of a fault that can be trusted, and why there are none."""
+        """The trusted outcomes of a fault, or the reason for none."""
         found = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
         usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
         reasons = [item.reason for item in found if item.reason]
@@ -155,14 +155,14 @@ def _key(trial: Trial, level: str) -> Key:
 
 
 def _added(trial: Trial) -> float | None:
-    """Memory that the load added to idle memory, in bytes; None when it added none."""
+    """Memory added by the load to idle memory, in bytes; None for none."""
     peak, idle = total(trial.memory_peak_bytes), total(trial.condition.memory_idle_bytes)
     return None if peak is None or idle is None or peak <= idle else peak - idle
 
 
 # Metric that is no field of a trial's figures -> how to compute it.
 METRICS: dict[str, Callable[[Trial], float | None]] = {
-    # Little's law: in a closed loop every connection always waits for an answer.
+    # Little's law: in a closed loop every connection always waits for a response.
     "latency_mean_ms": lambda trial: 1000 * trial.level / trial.throughput if trial.throughput else None,
     "memory_total": lambda trial: total(trial.memory_peak_bytes),
     "memory_idle": lambda trial: total(trial.condition.memory_idle_bytes),
@@ -176,7 +176,7 @@ def _figure(trial: Trial, metric: str) -> float | None:
 
 
 def name_of(place: Place) -> str:
-    """A place in words: its given name, or its stack and whatever else it says."""
+    """A place in words: the given name, or the stack and all other keys."""
     if name := place.get("name"):
         return str(name)
     stack, layer = place.get("stack"), place.get("layer")

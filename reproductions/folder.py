@@ -1,4 +1,4 @@
-"""The folder of a reproduction: a run or faults for each part, and `reproduction.json`, which lists them."""
+"""The folder of a reproduction: a run or faults for each part, and `reproduction.json`, the list of the parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PartRecord:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The published benchmark that a folder repeats, and the options."""
+    """The published benchmark of a folder, and the options."""
 
     format: Annotated[int, means("Version of this file's format.")]
     benchmark: Annotated[str, means("Name of the published benchmark.")]
@@ -46,12 +46,12 @@ class Reproduction:
         return next(part for part in self.parts if part.name == name)
 
     def with_part(self, done: PartRecord) -> Reproduction:
-        """The same with what became of a part."""
+        """The same with the record of a part."""
         return replace(self, parts=tuple(done if part.name == done.name else part for part in self.parts))
 
 
 def read(directory: Path) -> Reproduction:
-    """The reproduction.json of `directory`. Raises ResultsError, in one line, when it cannot be read."""
+    """The reproduction.json of `directory`. Raises ResultsError, in one line, for an unreadable file."""
     path = directory / FILE
     if not path.exists():
         raise ResultsError(
@@ -71,7 +71,7 @@ def write(directory: Path, record: Reproduction) -> None:
 
 
 def figures(directory: Path, record: Reproduction) -> Figures:
-    """The measurements of its parts so far."""
+    """The measurements of all parts so far."""
     folders = [directory / part.name for part in record.parts]
     runs = [read_run(folder) for folder in folders if (folder / RUN_FILE).exists()]
     return Figures(
@@ -84,7 +84,7 @@ def figures(directory: Path, record: Reproduction) -> Figures:
 
 
 def _checks(directory: Path) -> list[Outcome]:
-    """The outcomes of checks that were made for a claim."""
+    """The outcomes of checks made for a claim."""
     found: list[Outcome] = []
     for path in sorted(directory.glob("*.json")):
         found += convert(list[Outcome], read_json(path).get("outcomes"), path)

@@ -1,4 +1,4 @@
-"""A reproduction as Markdown: its conclusions, and the published figures beside ours. Pure."""
+"""A reproduction as Markdown: conclusions, and published figures beside ours. Pure."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def summary(found: Sequence[Conclusion]) -> str:
 
 
 def lines(found: Sequence[Conclusion]) -> list[tuple[str, str]]:
-    """A row of verdict, and claim with what was measured, for each conclusion, for the terminal."""
+    """A row for each conclusion, for the terminal: the verdict, and the claim with the measurement."""
     return [(it.verdict, f"{it.claim.claim} Here: {f'{here(it)} {it.says}'.strip()}") for it in found]
 
 
 def here(it: Conclusion) -> str:
-    """`2.1 (1.9 to 2.4)`; empty for a claim that is about no ratio."""
+    """`2.1 (1.9 to 2.4)`; empty for a claim without a ratio."""
     if it.ratio is None:
         return ""
     return f"{number(it.ratio)} ({interval_text(it.low, it.high) if it.low else '?'})"
 
 
 def page(publication: Publication, record: Reproduction, figures: Figures, found: Sequence[Conclusion]) -> str:
-    """The whole of it."""
+    """The whole page."""
     days = sorted({run.info.started_at[:10] for run in figures.runs})
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "not measured yet"
     quick = ", with fewer and shorter rounds (--quick)" if record.quick else ""

@@ -1,6 +1,6 @@
-"""The published benchmarks as data: the files in `published/`, one a benchmark, and what each key of them means.
+"""The published benchmarks as data: the files in `published/`, one a benchmark, and the meaning of each key.
 
-Machines and versions of then are gone, so that absolute figures are history: a reproduction is about the ratios and the
+Machines and versions of then are gone, so absolute figures are history: a reproduction is about the ratios and the
 questions. Figures are as published and never recomputed.
 """
 
@@ -25,9 +25,9 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One run, or one of `faults`.
 
     set           values changed, as of `run`
-    own_database  no other database replaces it where it is not installed
+    own_database  no other database replaces one without an installed service
     faults        made on the stacks instead of a run
-    quick         what --quick replaces, besides that of the benchmark
+    quick         keys replaced by --quick, besides those of the benchmark
     """
 
     name: str
@@ -46,19 +46,19 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A published conclusion, in a form that can be computed. Places are completed by those of the benchmark (`here`).
+    """A published conclusion, in a form for computing. The benchmark's `here` completes the places.
 
-    left, right  the ratio of their `metric` is at_least or at_most so much
-    published    that ratio as it was published
+    left, right  places: the ratio of `metric` is at_least or at_most so much
+    published    the ratio as published
     order        places: the ratio of each to the one before is at_least so much
-    rating       of the stability of `left`, `because` of one of these criteria; a rating of fewer requests than
+    rating       of the stability of `left`, `because` of one of some criteria; a rating of fewer requests than
                  began_at_request disproves nothing
     fails        whether trials of `left` fail or have errors
-    survives     before its load fails, `left` gets so many times as many answers as `right`
+    survives     before the load fails, `left` gets so many times as many responses as `right`
     loses        the fault by which `left` loses no request
-    check        a check of verify that `left` passes, which then `says` something
-    untested     why it is not tested
-    left_open    the publication asked it and did not answer
+    check        a check of verify passed by `left`, and then `says` is the conclusion
+    untested     the reason for no test
+    left_open    a question that the publication left open
     """
 
     claim: str
@@ -82,14 +82,14 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def bounds(self) -> str:
-        """Within which a ratio holds, in words; empty for a claim that is about none."""
+        """The bounds of a ratio in words; empty for a claim without a ratio."""
         least = [f"at least {self.at_least:g}"] if self.at_least is not None else []
         most = [f"at most {self.at_most:g}"] if self.at_most is not None else []
         return " and ".join(least + most)
 
 
 class Column(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A figure of every row, under its `key` there: a `metric`, at the row's place with what stands here.
+    """A figure of every row, under `key`: a `metric`, at the row's place with the keys of this entry.
 
     variant  added to the name of the row's stack
     """
@@ -103,7 +103,7 @@ class Column(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Publication(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A published benchmark: what it asked and how, the runs that repeat it, its table and its conclusions.
+    """A published benchmark: the question and the method, the runs of a reproduction, the table and the conclusions.
 
     rows  each a place of this project with a title, and the published figures; `added`: not in the publication
     """
@@ -122,7 +122,7 @@ class Publication(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     rows: list[dict[str, Any]]
 
     def part(self, name: str, quick: bool) -> Part:
-        """One of its parts, shortened with --quick."""
+        """A part, shortened with --quick."""
         found = next(part for part in self.parts if part.name == name)
         return structs.replace(found, **({**self.quick, **found.quick} if quick else {}))
 

@@ -1,6 +1,6 @@
-"""Rate how stable a case was: HIGH, MEDIUM or LOW, by the criteria in docs/reproductions.md. Pure, over trials alone.
+"""Rate how stable a case was: HIGH, MEDIUM or LOW, by the criteria in docs/reproductions.md. Pure, over trials only.
 
-Each criterion has its own rating, and the worst one is that of the case. One without a measurement does not count.
+Each criterion has a rating, and the worst is the rating of the case. A criterion without a measurement does not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ORDER = (HIGH, MEDIUM, LOW)
 SPREAD = "spread"
 
 
-# Criterion -> its rating, None where it was not measured, and its value in words.
+# Criterion -> its rating, None without a measurement, and its value in words.
 Rated = Mapping[str, tuple[str | None, str]]
 
 
@@ -51,26 +51,26 @@ def reasons(rated: Rated) -> list[str]:
 def _error_share(trial: Trial) -> float | None:
     """The share of failed requests."""
     if trial.status == "failed" and trial.condition.came_back is None:
-        # It failed before its load, from wrong answers or a failed start: no evidence about stability.
+        # It failed before its load, from wrong responses or a failed start: no evidence about stability.
         return None
     bad = trial.errors.total
-    # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
+    # A failed load has no total, and not every tool counts statuses: the good and the bad responses are one, though.
     counted = (trial.errors.responses_before_failure or 0) + (trial.errors.responses_not_2xx or 0)
-    answers = trial.requests or sum((trial.errors.statuses or {}).values()) or counted
+    responses = trial.requests or sum((trial.errors.statuses or {}).values()) or counted
     broken = bad - (trial.errors.responses_not_2xx or 0)
     if trial.status == "failed" and not bad:
         return 1.0
-    return bad / (answers + broken) if answers + broken else None
+    return bad / (responses + broken) if responses + broken else None
 
 
 def _spread(trials: Sequence[Trial]) -> float | None:
-    """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
+    """(Highest - lowest) / median of the rounds' requests/s, at the level with the largest."""
     levels = _by_level(trials, lambda trial: trial.throughput if trial.status == "ok" else None)
     return largest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
 
 
 def _growth(trials: Sequence[Trial]) -> float | None:
-    """Memory that all servers gained in a trial as a share of its start; median of the rounds, at the worst level."""
+    """Memory gained by all servers in a trial as a share of the start; median of the rounds, at the worst level."""
     return largest(map(statistics.median, _by_level(trials, _memory_gained)))
 
 
@@ -98,12 +98,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 def _kills(trials: Sequence[Trial]) -> float | None:
-    """Processes that were killed for lack of memory."""
+    """Processes killed for lack of memory."""
     return _sum(trial.condition.oom_kills for trial in trials)
 
 
 def _restarts(trials: Sequence[Trial]) -> float | None:
-    """The most workers that were replaced in a trial."""
+    """The most workers replaced in a trial."""
     return largest(trial.condition.restarts for trial in trials)
 
 

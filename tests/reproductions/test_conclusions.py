@@ -93,7 +93,7 @@ def test_one_round_and_wrong_answers_prove_nothing():
     claim = sides("fast", "slow", at_least=1)
     assert judged(claim, [run(rounds(count=1))]).verdict == INCONCLUSIVE
     wrong = Outcome("fast", "none", "content", ok=False, expected="a page", got="another")
-    assert judged(claim, [run(rounds(), [wrong])]).says == "fast on home: it gave wrong answers"
+    assert judged(claim, [run(rounds(), [wrong])]).says == "fast on home: it gave wrong responses"
 
 
 def test_discarded_trials_count_for_nothing():
