@@ -18,7 +18,7 @@ from bench.serve.project.opened import UnderTest, open_project
 
 
 def kit() -> UnderTest:
-    """The kit's own site as a project, read once for each place where the kit keeps what it makes."""
+    """The kit's own site as a project, read once for each folder in which the kit keeps its files."""
     return _kit(paths.STATE)
 
 

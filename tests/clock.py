@@ -9,7 +9,7 @@ import pytest
 
 
 def change(monkeypatch: pytest.MonkeyPatch, module: ModuleType, **functions: object) -> None:
-    """Give the module a `time` of its own, with these functions for those of the standard library.
+    """Give the module a separate `time`, with these functions for those of the standard library.
 
     A change of the library's own `time.sleep` would reach every thread, such as one that watches stored pages.
     """

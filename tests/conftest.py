@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> order.ByHost | None:
-    """Distribute by files and releases where `--dist loadfile` is asked for."""
+    """Distribute by files and releases if `--dist loadfile` is given."""
     return order.ByHost(config, log) if config.getoption("dist") == "loadfile" else None
 
 
@@ -90,14 +90,14 @@ def site_database(request: pytest.FixtureRequest, new_site: NewSite) -> Iterator
 
 @pytest.fixture
 def postgresql_site(new_site: NewSite) -> Iterator[str]:
-    """`site_database` for a test of PostgreSQL alone."""
+    """`site_database` for a test of PostgreSQL only."""
     with new_site("postgresql") as url:
         yield url
 
 
 @pytest.fixture
 def sqlite_site(new_site: NewSite) -> Iterator[str]:
-    """`site_database` for a test of SQLite alone."""
+    """`site_database` for a test of SQLite only."""
     with new_site("sqlite") as url:
         yield url
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """The path at which `make` has made something to be copied: the first process that asks makes it, others wait."""
+    """The path at which `make` has made something to be copied: the first process makes it, others wait."""
     folder = _shared(tmp_path_factory)
     path = folder / f"once-{name}"
     with (folder / f"once-{name}.lock").open("w") as lock:
@@ -24,6 +24,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Pa
 
 
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the run: each process has one of its own below that."""
+    """The directory of the run: each process has another one below that."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder

@@ -44,7 +44,7 @@ def _module(item: pytest.Item) -> str:
 
 
 def _together(item: pytest.Item) -> str:
-    """The module's name where the module has the mark, else the test's own."""
+    """The module's name if the module has the mark, else the test's own."""
     module = item.getparent(pytest.Module)
     return _module(item) if module and any(mark.name == "long" for mark in module.own_markers) else item.nodeid
 

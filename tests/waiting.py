@@ -1,4 +1,4 @@
-"""Wait for something to come true, by asking again and again until a deadline; stop a process, and wait until it is."""
+"""Wait for something to come true, by trying again until a deadline; stop a process, and wait until it is."""
 
 from __future__ import annotations
 

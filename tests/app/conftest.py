@@ -151,7 +151,7 @@ def settings_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, An
 
 @pytest.fixture
 def site_with(settings_from: Callable[..., dict[str, Any]]) -> Callable[..., AbstractContextManager[None]]:
-    """The site as these environment variables set it up, all but database and static files; a context manager."""
+    """The site as these environment variables set it up, all except database and static files; a context manager."""
 
     @contextmanager
     def override(**environment: str) -> Iterator[None]:

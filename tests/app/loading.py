@@ -23,7 +23,7 @@ def load_rows(rows: int = 1000, **options: object) -> str:
 
 
 def start(url: str, *arguments: str) -> subprocess.Popen:
-    """The command in a process of its own."""
+    """The command in a separate process."""
     return subprocess.Popen(
         [sys.executable, "manage.py", "loadfixtures", *arguments],
         cwd=settings.BASE_DIR,
@@ -44,7 +44,7 @@ def made(rows: int, seed: int = 1) -> dict[str, list[tuple[str, ...]]]:
 
 
 def stored() -> dict[str, list[tuple[str, ...]]]:
-    """The same of the rows in the database, read by a connection of their own."""
+    """The same of the rows in the database, read by a separate connection."""
     connection.close()
     found = {}
     with connection.cursor() as cursor:

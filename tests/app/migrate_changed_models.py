@@ -53,7 +53,7 @@ def rows_of(*models: Any) -> list[list[int]]:
 
 
 def new(model: Any, rows: int) -> list[Any]:
-    """New rows with what their fields ask for; no signal tells of them."""
+    """New rows with what their fields need; no signal tells of them."""
     values: dict[str, Any] = {}
     for field in model._meta.local_fields:
         if field.remote_field and field.related_model._meta.app_label == "benchapp":

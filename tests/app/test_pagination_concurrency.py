@@ -1,4 +1,4 @@
-"""Several writers at once, each with a connection of its own."""
+"""Several writers at once, each with a separate connection."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_an_id_that_may_not_stand_in_a_log_is_replaced(given, rf: RequestFactory
 
 @pytest.mark.parametrize("adds", [True, False])
 def test_the_id_of_the_server_in_front_is_kept(adds, rf, settings):
-    """The response has it here only where that server does not add it."""
+    """The response has it here only if that server does not add it."""
     settings.BENCHAPP_ACCESS_LOG = adds
     seen = []
     view = identified(lambda request: seen.append(request.headers["X-Request-Id"]) or HttpResponse())

@@ -369,7 +369,7 @@ CACHING_LAYERS, CACHING_SECONDS, CACHING_PUBLIC = {{"page-cache": {{}}}}, 30, ["
 
 
 def test_a_process_that_has_loaded_the_application_leaves_a_file(tmp_path, monkeypatch):
-    """And takes no part in a request; it serves also where the folder is not there."""
+    """And takes no part in a request; it serves also if the folder is missing."""
     for folder in (tmp_path, tmp_path / "nosuch"):
         monkeypatch.setenv("BENCHAPP_LOADED", str(folder))
         with pytest.raises(MiddlewareNotUsed):

@@ -1,4 +1,4 @@
-"""The plain files of the static benchmark, and what /static/ answers."""
+"""The plain files of the static benchmark, and the responses of /static/."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def collect(folder: Path, name: str, at_s: int) -> None:
 
 @pytest.fixture
 def collected(folder: Path) -> StaticFiles:
-    """WhiteNoise over that folder; other requests are answered with 404."""
+    """WhiteNoise over that folder; other requests get a 404."""
     return StaticFiles(lambda request: HttpResponse(status=404))
 
 

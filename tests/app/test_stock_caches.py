@@ -46,7 +46,7 @@ print(json.dumps({
 
 
 def asked(**variables: str) -> dict[str, Any]:
-    """The output of ASK about the site under these variables."""
+    """The output of the script about the site under these variables."""
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "ALLOWED_HOSTS": "testserver"}
     env |= {"DATABASE_URL": "sqlite://:memory:", **variables}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=settings.BASE_DIR, env=env, capture_output=True, text=True)

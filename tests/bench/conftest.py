@@ -1,4 +1,4 @@
-"""The command line in this process: a second faster than in one of its own."""
+"""The command line in this process: a second faster than in another."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    """A disk of its own that a test can fill."""
+    """A separate disk that a test can fill."""
     folder = tmp_path / "disk"
     folder.mkdir()
     try:

@@ -1,4 +1,4 @@
-"""Asking programs their version."""
+"""Versions that programs print."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """deploy/examples: ten stacks as rendered for production on Debian 12, each a whole host.
 
-`make examples` writes them anew; test_examples.py holds them equal to a render.
+`make examples` writes them again; test_examples.py holds them equal to a render.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, tuple[str, bool]]:
 
 
 def write() -> None:
-    """Write all of them anew."""
+    """Write all of them again."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     for stack in stacks():

@@ -27,7 +27,7 @@ def covering(cases: Sequence[Case], facts: Facts) -> list[Case]:
 
 
 def few(cases: Sequence[Case], facts: Facts) -> list[object]:
-    """The cases as parameters of a test; all but those have the mark `matrix`."""
+    """The cases as parameters of a test; all except those have the mark `matrix`."""
     chosen = covering(cases, facts)
     return [
         pytest.param(*([case] if isinstance(case, str) else case), marks=[] if case in chosen else pytest.mark.matrix)

@@ -265,7 +265,7 @@ def uninstall(machine: Machine) -> None:
 
 @contextlib.contextmanager
 def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
-    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors, and `words` there."""
+    """The site while visitors request pages; then what they noticed: see tests.deploy.visitors, and `words` there."""
     argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors", *words]
     noticed: dict[str, Any] = {}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.KIT) as visitors:
@@ -278,7 +278,7 @@ def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
 
 
 def ask(machine: Machine, path: str, *options: str) -> tuple[int, str]:
-    """The status and the body of an answer over HTTPS; a server that has just been started may not listen yet."""
+    """The status and the body of a response over HTTPS; a server that has just been started may not listen yet."""
     argv = ["curl", "-sk", "--max-time", "60", "--retry", "5", "--retry-connrefused", "-w", "\n%{http_code}", *options]
     argv += ["--resolve", f"{NAME}:443:127.0.0.1", f"https://{NAME}{path}"]
     done = subprocess.run(["nsenter", "-t", str(machine.leader), "-n", *argv], capture_output=True, text=True)

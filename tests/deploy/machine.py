@@ -35,7 +35,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 class Machine:
     """A machine that runs: `root` is its file system, `leader` the process of its systemd, `release` that of the Debian
-    whose root it is, None where it has this machine's files."""
+    whose root it is, None if it has this machine's files."""
 
     def __init__(self, root: Path, leader: int, release: int | None):
         self.root, self.leader, self.release = root, leader, release
@@ -86,7 +86,7 @@ class Machine:
 @contextlib.contextmanager
 def booted(folder: Path, release: int | None = None) -> Iterator[Machine]:
     """A machine over this machine's files, or over the root of a release of Debian, with its changes in `folder`; skips
-    the test where none can be booted, and says why. It starts none of the services that are installed here."""
+    the test if none can be booted, and says why. It starts none of the services that are installed here."""
     if os.geteuid() != 0:
         pytest.skip("a machine is booted by root alone")
     for name in ("systemd-nspawn", "nsenter", "setpriv"):
@@ -180,7 +180,7 @@ def boot_only(root: Path, *units: str) -> None:
 
 
 def mount(kind: str, *words: str | Path) -> None:
-    """Mount a file system; skips the test where that cannot be done, and says why."""
+    """Mount a file system; skips the test if that cannot be done, and says why."""
     done = subprocess.run(["mount", "-t", kind, *words], capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["nothing said"]

@@ -1,4 +1,4 @@
-"""A host of production's in a directory, with the servers of its units, for tests to ask."""
+"""A host of production's in a directory, with the servers of its units, for requests of tests."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ class Notified:
 
 
 def wait_for(question, expected, processes, timeout_s=40):
-    """Return once the answer is the expected one; the front may be up before the application is."""
+    """Return once the response is the expected one; the front may be up before the application is."""
     deadline = time.monotonic() + timeout_s
     got = None
     while got != expected:
@@ -296,7 +296,7 @@ def wait_for(question, expected, processes, timeout_s=40):
 
 
 class SecureConnection(http.client.HTTPSConnection):
-    """To a port of this machine, asking for `name` in the handshake; for none with an empty name."""
+    """To a port of this machine, naming `name` in the handshake; for none with an empty name."""
 
     def __init__(self, port: int, name: str):
         super().__init__("127.0.0.1", port, timeout=30, context=ssl._create_unverified_context())

@@ -33,7 +33,7 @@ APT::Periodic::Enable "0";
 
 
 def debian(release: int) -> Path:
-    """The root of a release; skips the test where it cannot be made, and says why."""
+    """The root of a release; skips the test if it cannot be made, and says why."""
     if os.geteuid() != 0:
         pytest.skip("a machine is booted by root alone")
     needs("mmdebstrap")
@@ -50,7 +50,7 @@ def debian(release: int) -> Path:
 
 
 def _make(codename: str, cached: list[str], root: Path) -> None:
-    """Make a root; nothing is left behind where that fails."""
+    """Make a root; nothing is left behind if that fails."""
     part, apt = root.with_suffix(".new"), root.with_suffix(".apt")
     shutil.rmtree(part, ignore_errors=True)
     apt.write_text(APT)

@@ -84,7 +84,7 @@ class Up:
 
 
 def get(url: str, **more) -> httpx2.Response:
-    """Ask once, on a connection of its own; `more` are httpx2's keywords.
+    """Make one request, on a separate connection; `more` are httpx2's keywords.
 
     No certificate is verified: to read every authority of the machine takes each client of httpx2 40 ms of a core.
     """
@@ -107,7 +107,7 @@ def closed(url: str) -> bool:
 
 @contextlib.contextmanager
 def idle_connection(address: Address):
-    """A connection on which a request was answered."""
+    """A connection on which a request got its response."""
     family = socket.AF_UNIX if address.path else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as opened:
         opened.settimeout(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Application servers replace their workers while visitors ask."""
+"""Application servers replace their workers while visitors request pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_no_request_is_lost_when_workers_are_replaced(stack, site_url):
 
 
 def visit(url: str, workers: set[int]) -> set[int]:
-    """Note the worker of each answer in `workers` until there were enough; returns the statuses."""
+    """Note the worker of each response in `workers` until there were enough; returns the statuses."""
     statuses, ends = set(), time.monotonic() + PATIENCE_S
     with client_of(url, timeout=30) as client:
         while len(workers) < ENOUGH and time.monotonic() < ends:

@@ -312,7 +312,7 @@ def test_a_full_disk_changes_nothing(host):
 
 
 def test_a_release_that_does_not_get_ready_is_taken_back(host):
-    """It is in service until its page /readyz was asked for in vain."""
+    """It is in service until its page /readyz was requested in vain."""
     views = host.root / SOURCE[1:] / "benchapp/views.py"
     right = views.read_text()
     views.write_text(f"{right}\ndef readyz(request):\n    return HttpResponse(status=500)\n")

@@ -1,4 +1,4 @@
-"""On a booted host: one server that is web server and application, behind Varnish, before which HAProxy ends TLS."""
+"""On a booted host: one server that is web server and application, behind Varnish and HAProxy, which terminates TLS."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_uwsgi_stops_whenever_it_is_told_to_and_a_restart_loses_no_request(host)
 
 
 def test_a_release_that_does_not_get_ready_is_taken_back(host):
-    """An old process would say that it is, if it was asked too soon."""
+    """An old process would say that it is, if the request came too soon."""
     uninstall(host)
     install(host, "nginx-granian")
     views = host.root / SOURCE[1:] / "benchapp/views.py"

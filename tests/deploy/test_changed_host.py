@@ -92,7 +92,7 @@ def ends_tls(host: Machine) -> bool:
 
 
 def page(host: Machine) -> str:
-    """A page, with the status as its last line; empty if there is none."""
+    """A page, with the status as its last line; empty without one."""
     if ends_tls(host):
         where = f"--insecure --resolve {NAME}:443:127.0.0.1 https://{NAME}/authors/"
     else:

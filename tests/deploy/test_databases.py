@@ -1,4 +1,4 @@
-"""Commands at once on one database: servers share it, each command that verifies pages has it alone."""
+"""Commands at once on one database: servers share it, a command that verifies pages shares it with nobody."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ LIGHTTPD = "lighttpd-fastcgi"
 
 @dataclass(frozen=True)
 class Response:
-    """An answer as curl has seen it; header names in lower case. Without an answer the status is 0."""
+    """A response as curl has seen it; header names in lower case. Without a response the status is 0."""
 
     status: int
     version: str
@@ -71,7 +71,7 @@ class Response:
 
 
 def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Response:
-    """Ask the host, over HTTPS where it speaks that; `words` are more options of curl's."""
+    """Send a request to the host, over HTTPS if it speaks that; `words` are more options of curl's."""
     port = made.places.port
     scheme = "https" if made.values.names["listener"] == "tls" else "http"
     argv = ["curl", "-sk", "--max-time", "30", "-D", "/dev/stderr", "--resolve", f"{name}:{port}:{address}"]
@@ -124,7 +124,7 @@ PASS = "the-word-of-the-operator_1"
 
 
 def limits_logins(made: Host) -> None:
-    """Nginx counts what one address posts to the forms of site and admin, whatever the application answers."""
+    """Nginx counts what one address posts to the forms of site and admin, whatever the application responds."""
     if made.case.servers[-1].name != "nginx":
         return
     posted = [curl(made, path, "-d", "a=1").status for path in ("/login/", "/admin/login/") * LOGINS]
@@ -264,7 +264,7 @@ def believed(made: Host) -> None:
 
 
 def through(made: Host, path: str, *words: str) -> Response:
-    """Ask from the balancer's address."""
+    """Send a request from the balancer's address."""
     return curl(made, path, "--interface", BALANCER, *words)
 
 
@@ -282,7 +282,7 @@ def handshakes(made: Host) -> None:
 
 
 def asks_for(made: Host, name: str) -> int | None:
-    """The status for a client that asks for `name` in the handshake, and for ours after it; None when refused."""
+    """The status for a client that names `name` in the handshake, and for ours after it; None when refused."""
     connection = SecureConnection(made.places.port, name)
     try:
         connection.request("GET", "/healthz", headers={"Host": NAME})
@@ -331,7 +331,7 @@ def has_line(made: Host, log: Path, path: str) -> bool:
 
 
 def maintenance(made: Host, processes: dict[str, Process]) -> None:
-    """A file switches the site off, but not what a balancer asks."""
+    """A file switches the site off, but not the pages for a balancer."""
     switch = Path(made.values.names["maintenance_file"])
     switch.touch()
     wait_for(lambda: curl(made, "/login/").status, 503, processes.values())
@@ -357,7 +357,7 @@ def maintenance(made: Host, processes: dict[str, Process]) -> None:
 
 
 def without_application(made: Host, processes: dict[str, Process], *words: str) -> None:
-    """All servers but the outermost have stopped; in a chain of one, this is no failure that a server could answer."""
+    """All servers except the outermost have stopped; in a chain of one, no server is left to respond."""
     inner = made.services()[:-1]
     supervise.stop([processes[name] for name in inner])
     # Over HTTP/2 lighttpd resets the stream of a body that it has no use for, sometimes before the client has the page.

@@ -1,4 +1,4 @@
-"""Layers over each other and over stacks: what fits, and what real servers answer."""
+"""Layers over each other and over stacks: what fits, and the responses of real servers."""
 
 from __future__ import annotations
 

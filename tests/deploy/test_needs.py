@@ -209,7 +209,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> UnderTest:
 
 @pytest.fixture(scope="module")
 def served(request, shop) -> Iterator[Served]:
-    """One deployment of the servers is asked for everything."""
+    """One deployment of the servers gets all requests."""
     stack, layer = request.param
     runnable(stack, layer)
     changes = ONE | ({"compress_pages": "on"} if layer == "none" else {})
@@ -260,7 +260,7 @@ def answer(url: str, path: str) -> tuple[int, str]:
 
 
 def after_first_piece_s(url: str, page: str, encoding: str) -> float:
-    """Seconds from the first piece of an answer to its end: each of six takes `PIECE_S` to make, on any machine."""
+    """Seconds from the first piece of a response to its end: each of six takes `PIECE_S` to make, on any machine."""
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     found, first = b"", None
     with httpx2.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as response:
@@ -397,7 +397,7 @@ def shaken(url: str, path: str) -> socket.socket:
 
 
 def status_of(opened: socket.socket) -> int:
-    """The status of the answer to a handshake, whose headers alone are read."""
+    """The status of the response to a handshake, of which only the headers are read."""
     response = b""
     while not response.endswith(b"\r\n\r\n"):
         piece = opened.recv(1)

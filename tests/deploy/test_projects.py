@@ -175,7 +175,7 @@ def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_p
 
 
 def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
-    """JSON, headers that are new with each answer, an ETag for GET alone, and a minifier that changes all bytes."""
+    """JSON, headers that are new with each response, an ETag for GET only, and a minifier that changes all bytes."""
     runnable("nginx-gunicorn", "page-cache")
     with made("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
         (folder / "api" / "urls.py").write_text(API)

@@ -1,4 +1,4 @@
-"""A reload while visitors ask: nothing fails, the workers are new ones, and serve the new release."""
+"""A reload while visitors request pages: nothing fails, the workers are new ones, and serve the new release."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ class Visitors:
 
 
 def anew(url: str) -> httpx2.Client:
-    """A visitor whose every request has a connection of its own."""
+    """A visitor with a new connection for each request."""
     return client_of(url, timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def workers(url: str) -> set[int]:
-    """The processes of the application that answer."""
+    """The processes of the application that respond."""
     with anew(url) as client:
         return {client.get("/__probe__/inside").json()["process_id"] for _ in range(12)}
 
@@ -128,7 +128,7 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
 
 @pytest.mark.parametrize("stack", ["nginx-cherrypy", "nginx-waitress"])
 def test_a_restart_finishes_the_request_under_way(stack, site_url):
-    """Servers that cannot reload are restarted; there is no other instance that Nginx could ask once more."""
+    """Servers that cannot reload are restarted; there is no other instance that Nginx could try next."""
     runnable(stack)
     case = resolved(stack, database_url=site_url, changes={"stop_timeout_s": 10, **ONE})
     with deployment.deployed(case) as running, slow_request(running.url) as statuses:

@@ -1,4 +1,4 @@
-"""A request has one id in the web server's log, in the application and in the response; logs are JSON if asked."""
+"""A request has one id in the web server's log, in the application and in the response; logs are JSON if set so."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ threading.Event().wait()
 
 
 def load(url: str, connections: int) -> subprocess.Popen:
-    """Many who ask for the home page at once, again and again, until it is killed."""
+    """Many who request the home page at once, again and again, until it is killed."""
     target = httpx2.URL(url)
     return subprocess.Popen([sys.executable, "-c", VISITORS, target.host, str(target.port), str(connections)])
 

@@ -1,4 +1,4 @@
-"""Every folder of deploy/stacks, on real ports: its files pass its servers' tests, it serves right answers, it goes."""
+"""Every folder of deploy/stacks, on real ports: its files pass its servers' tests, it serves right pages, it goes."""
 
 from __future__ import annotations
 

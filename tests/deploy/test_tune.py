@@ -1,4 +1,4 @@
-"""Settings found on a real stack, served with the values that the search asks for."""
+"""Settings found on a real stack, served with the values of the search."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ GZIP, BROTLI = ("-H", "Accept-Encoding: gzip"), ("-H", "Accept-Encoding: gzip, b
 
 @pytest.fixture(scope="module", params=STACKS, ids="~".join)
 def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
-    """A host of production's that serves TLS to whoever asks, with files to send."""
+    """A host of production's that serves TLS to everybody, with files to send."""
     stack, layer = request.param
     folder = tmp_path_factory.mktemp("web") / "shop"
     write(folder, tmp_path_factory, "SECURE_SSL_REDIRECT = True", SAID, URLS)
@@ -194,7 +194,7 @@ def test_its_own_error_pages_have_the_security_headers_and_are_not_cached(host):
 
 
 def test_clients_that_do_not_read_hold_no_worker(host):
-    """More of them than the site has threads; where a stack declares that so many stop it, one less."""
+    """More of them than the site has threads; one less if the stack declares that so many stop it."""
     threads = host.case.threads
     slow_clients = threads - 1 if "slow-readers" in host.case.breaks else threads + 1
     with contextlib.ExitStack() as opened:
@@ -211,7 +211,7 @@ def test_clients_that_do_not_read_hold_no_worker(host):
 
 
 def test_only_health_is_answered_whatever_the_host(host):
-    """The application gets a name that it knows; what is refused has the headers that every answer has."""
+    """The application gets a name that it knows; what is refused has the headers that every response has."""
     for name in ("10.1.2.3", "10.1.2.3:8000", FOREIGN, f"{NAME}.{FOREIGN}"):
         response = curl(host, "/health/", "-H", f"Host: {name}")
         assert (response.status, response.body.decode()) == (200, NAME)

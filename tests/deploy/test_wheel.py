@@ -1,4 +1,4 @@
-"""The wheel, installed outside of the clone: the whole way of the tutorials, by whoever calls it."""
+"""The wheel, installed outside of the clone: the whole way of the tutorials, for each kind of caller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UP_S, COMMAND_S = 600, 600
 
 @dataclass(frozen=True)
 class Installed:
-    """The tool in an environment of its own, called by a user whose home, state and project are in a folder.
+    """The tool in a separate environment, called by a user whose home, state and project are in a folder.
 
     prefix  stands before a command, and makes it run as that user
     """

@@ -3,7 +3,7 @@
     python -m tests.deploy.visitors [--pairs N] [--slow PATH] [--plain PORT]
 
 So many pairs of them request pages until SIGTERM, and another one a slow page; over HTTP as a server in front that
-ends TLS. It says `begun`, and at the end prints what they noticed, as JSON.
+terminates TLS. It says `begun`, and at the end prints what they noticed, as JSON.
 """
 
 from __future__ import annotations

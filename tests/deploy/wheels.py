@@ -29,7 +29,7 @@ UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
 
 def fetched(python: str, cache: Path) -> Path:
     """A folder below `cache` with all that the lock files name for a version of Python, once a machine; skips the test
-    where it cannot be fetched, and says why."""
+    if it cannot be fetched, and says why."""
     digest = hashlib.sha256(LOCK.read_bytes() + MODWSGI.read_bytes()).hexdigest()[:12]
     folder = cache / f"wheels-{python}-{digest}"
     cache.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def _fetch(python: str, folder: Path) -> None:
 
 
 def _for_python(python: str) -> str:
-    """The lock file without the packages of other Pythons: pip asks the Python that it runs on."""
+    """The lock file without the packages of other Pythons: pip goes by the Python that it runs on."""
     lines = []
     for entry in _entries():
         named, _, hashes = entry.partition(" \\\n")

@@ -2,12 +2,12 @@
 
     python -m tests.proofs.agreement [--stack nginx-uwsgi] [--workload home] [--rounds 5]
 
-In each round, in an order shuffled anew: a trial of the instrument with wrk, ab and the load tool of this project, and
-wrk and ab alone as a person would type them, read from the text they print. A plain figure agrees when it is
+In each round, in an order shuffled again: a trial of the instrument with wrk, ab and the load tool of this project, and
+wrk and ab on their own as a person would type them, read from the text they print. A plain figure agrees when it is
 inconclusive against the instrument's, paired by round, or its median lies in the interval of the instrument's rounds.
 
-On a workload that the server answers faster than the tools can ask, `static-small` or `static-small-close`, the ratios
-are those of what the tools can do at most: there they differ.
+On a workload that the server serves faster than the tools can request it, `static-small` or `static-small-close`, the
+ratios are those of what the tools can do at most: there they differ.
 """
 
 from __future__ import annotations

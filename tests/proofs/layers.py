@@ -2,7 +2,7 @@
 
 One run on one machine: servers and services of all layers are up at the same time, pinned to one core; the load tool
 (wrk, on keep-alive connections) has the other. The limit is the same bytes as a plain file from the same Nginx. Every
-round requests each layer in an order of its own, so that other work disturbs all alike; the table shows medians over
+round requests each layer in another order, so that other work disturbs all alike; the table shows medians over
 the rounds, their ranges, and the ratio to the limit or to `none`. Figures of two runs are not to be compared.
 
 On a machine with other work, requests a second say little: beside them stands how many requests a second of the
@@ -164,7 +164,7 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
 
 
 def measure(lines: list[Line], args: argparse.Namespace) -> None:
-    """Ask all of them in each round, in an order of its own; the first round is a warm-up."""
+    """Request all of them in each round, in another order; the first round is a warm-up."""
     how = closed_loop(["/"], args.seconds, "wrk")
     for number in range(args.rounds + 1):
         for line in random.sample(lines, len(lines)):

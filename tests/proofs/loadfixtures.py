@@ -200,7 +200,7 @@ def postgresql_contest(server: str, binaries: Path, directory: Path) -> Contest:
 
 
 def generation_s(rows: int) -> float:
-    """Making the rows alone."""
+    """Making only the rows."""
     start = time.perf_counter()
     for _ in Rows(total=rows).frames():
         pass

@@ -1,7 +1,7 @@
 """The cost of observing: a stack with the observer on and off, by turns, and the observer's own share.
 
 In each round the same load is made twice, once observed as a trial of `python -m bench run` is, once not, in an order
-drawn anew. The two of a round are a pair: other work on the machine disturbs both. Printed are the median of
+drawn again. The two of a round are a pair: other work on the machine disturbs both. Printed are the median of
 the pairs' ratios with its 95 % interval, of requests/s and of the CPU time that the servers take for a request
 (which other work on the machine disturbs less), and the CPU time the observer itself took, of one core. The limit
 is 2 % for each.

@@ -1,6 +1,6 @@
 """The cost of a page at the top and deep down a list, counted and with OFFSET.
 
-Measures in process, with no web server and no template: the time from asking for a page until its 25 rows are objects.
+Measures in process, with no web server and no template: the time from a page's query until its 25 rows are objects.
 The pages of a mode are read in rounds, in a new random order each round, so that what disturbs the machine disturbs
 them all alike; the modes follow each other, since a deep OFFSET drives everything else out of the processor's caches.
 The table shows medians, and each median's ratio to that of page 1 of the same list in the same mode.

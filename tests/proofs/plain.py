@@ -1,15 +1,15 @@
-"""Every application server as its stack renders it, against the plain command of its own documentation.
+"""Every application server as its stack renders it, against the plain command of its documentation.
 
     python -m tests.proofs.plain [SERVER ...] [--rounds 12] [--duration 2] [--connections 16] [--json FILE]
 
 The stack and the plain command serve the same site, as the same user, from the same database, with the same environment
 and as many worker processes. Both are up at the same time. In each round each of them is loaded once, in an order drawn
-anew and on new connections, so that other work on the machine disturbs both. Printed are the medians of the rounds,
+again and on new connections, so that other work on the machine disturbs both. Printed are the medians of the rounds,
 their ranges, and their ratio with its 95 % interval, of requests/s and of requests for each
 second of the servers' CPU time (which other work disturbs less). A stack must reach 0.95 of the requests/s.
 
 Threads are as many as each side has: on a busy machine the side with more of them gets more of its cores, so read
-requests/s on an idle one. Where a stack has a web server in front, its CPU time counts, too. flup is left
+requests/s on an idle one. If a stack has a web server in front, its CPU time counts, too. flup is left
 out: it has no command, and its stacks start it as its documentation does.
 """
 
@@ -51,7 +51,7 @@ class Server:
 
     stack       the stack that shows it with the least around it
     link        the documentation that gives the command
-    command     its words, with `port`, `processes` and `folder` (a new directory of its own) to fill in
+    command     its words, with `port`, `processes` and `folder` (a new directory) to fill in
     changes     values of the stack that differ, since the plain command can have no others
     keep_alive  whether connections of the load are reused
     """

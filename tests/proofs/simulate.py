@@ -98,7 +98,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the runs: whose interval is right, and which name a leader though there is none."""
+    """Shares of the runs: whose interval is right, and which name a leader among equals."""
 
     runs: int
     covered: float

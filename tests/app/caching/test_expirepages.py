@@ -135,7 +135,7 @@ def test_a_worker_removes_old_pages_while_nobody_else_does(pages: FileStore, roo
 
 
 def test_a_worker_watches_from_its_first_request_on(tmp_path: Path):
-    """In a process of its own, without the command."""
+    """In a separate process, without the command."""
     environment = os.environ | {"CACHING_STATICGENERATOR_ROOT": str(tmp_path), "BENCHAPP_CACHE_SECONDS": "1"}
     environment |= {"DJANGO_SETTINGS_MODULE": "config.settings", "BENCHAPP_PROBES": "1", "ALLOWED_HOSTS": "testserver"}
     program = """

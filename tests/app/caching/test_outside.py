@@ -100,7 +100,7 @@ def test_each_purge_is_sent_twice(
 
 
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is room for the words that are there alone."""
+    """There is room only for the words that are there."""
     there = os.open
 
     def opened(file: Path, flags: int, *mode: int) -> int:

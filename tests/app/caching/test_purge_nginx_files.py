@@ -16,7 +16,7 @@ PATHS = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]
 
 
 def put(root: Path, path: str) -> Path:
-    """A file as Nginx writes it: a binary header, the key, the answer."""
+    """A file as Nginx writes it: a binary header, the key, the response."""
     name = md5(path.encode()).hexdigest()
     file = root / name[-1] / name
     file.parent.mkdir(parents=True, exist_ok=True)

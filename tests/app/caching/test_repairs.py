@@ -116,7 +116,7 @@ def test_one_of_several_concurrent_adds_wins_in_the_file_cache(tmp_path: Path, m
 
 @contextmanager
 def hanging(process: subprocess.Popen) -> Iterator[None]:
-    """A service that takes connections and answers nothing while the block lasts."""
+    """A service that takes connections and sends nothing while the block lasts."""
     stop(process.pid)
     try:
         yield

@@ -121,7 +121,7 @@ def test_one_that_cannot_be_executed_any_more_is_tried_again(deployed, monkeypat
 
 
 def test_the_rest_of_its_processes_is_killed_first(deployed, tmp_path):
-    """Also a worker in a process group of its own, as those of databases are."""
+    """Also a worker in a separate process group, as those of databases are."""
     note = tmp_path / "worker"
     worker = f"import os, pathlib, time; os.setpgid(0, 0); pathlib.Path({str(note)!r}).write_text(str(os.getpid()))"
     master = (

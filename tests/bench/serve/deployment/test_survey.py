@@ -1,4 +1,4 @@
-"""The survey: what there is and what can run here, with versions that are asked for once."""
+"""The survey: what there is and what can run here, with versions that are read once."""
 
 from __future__ import annotations
 

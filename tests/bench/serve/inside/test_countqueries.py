@@ -1,4 +1,4 @@
-"""The command that counts a page's queries, in a process of its own under a layer's environment."""
+"""The command that counts a page's queries, in a separate process under a layer's environment."""
 
 from __future__ import annotations
 

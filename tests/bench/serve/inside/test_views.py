@@ -15,7 +15,7 @@ from tests.managing import manage
 
 
 def spelt(**said: object) -> str:
-    """An answer, as an address describes it."""
+    """A response, as an address describes it."""
     return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
 
 

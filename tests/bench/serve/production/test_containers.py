@@ -57,7 +57,7 @@ def rendered(tmp_path_factory):
 
 
 def on_a_host(text: str) -> str:
-    """A text as a host has it: what ends TLS for a stack is on the same machine, the configuration is writable."""
+    """A text as a host has it: what terminates a stack's TLS is on the same machine, the configuration is writable."""
     return text.replace("0.0.0.0:8000", "127.0.0.1:8000").replace("/run/benchapp/maint", "/etc/benchapp/maint")
 
 

@@ -57,7 +57,7 @@ def test_varnish_is_what_debian_calls_it(rendered, release):
     [("varnishd", ["varnishstat", "/usr/share/varnish/varnishreload"]), ("vinyld", ["vinylstat", "vinylreload"])],
 )
 def test_here_varnish_is_what_is_installed(program, named):
-    """Vinyl Cache has its programs under names of its own."""
+    """Vinyl Cache has its programs under other names."""
     server = catalog.read().layers["varnish"].servers[0]
     context = {"program": f"/usr/sbin/{program}", "run": "/run", "conf": "/etc"}
     commands = (server.entries, server.reload.configuration)

@@ -27,7 +27,7 @@ SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
 
 @pytest.fixture
 def script(tmp_path):
-    """The rendered script of a stack, its functions alone."""
+    """The rendered script of a stack, its functions only."""
 
     def render(stack: str, **changes: str) -> str:
         one_host.write(production(stack, **changes), tmp_path / stack)

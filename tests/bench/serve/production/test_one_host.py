@@ -328,7 +328,7 @@ def test_a_log_is_rotated_as_its_writer_needs_it_and_belongs_to_its_user(rendere
 
 @pytest.mark.parametrize(("listener", "named"), [("tls", False), ("behind", True)])
 def test_a_cache_without_a_log_before_it_is_named(rendered, listener, named):
-    """HAProxy, which ends TLS before Varnish, has a line for each request."""
+    """HAProxy, which terminates TLS before Varnish, has a line for each request."""
     assert ("is in no access log" in rendered("nginx-gunicorn", "varnish", listener=listener)[NOTE]) == named
 
 

@@ -193,7 +193,7 @@ def stored(password: str) -> str:
 
 
 class Database:
-    """A PostgreSQL of files: what the script asks and does is in `log`."""
+    """A PostgreSQL of files: what the script reads and does is in `log`."""
 
     def __init__(self, folder: Path, hosts: list[str], known: str, listens: str = "localhost, 10.0.0.20") -> None:
         self.folder = folder

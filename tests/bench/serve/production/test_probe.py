@@ -16,7 +16,7 @@ from tests.skips import needs
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Answers by the name that it is asked by."""
+    """Responds by the name in the request."""
 
     def do_GET(self):
         self.send_response(200 if self.headers["Host"] == "example.org" else 400)

@@ -1,4 +1,4 @@
-"""The files of several hosts: those of one host but for addresses, and refusals of what cannot be split."""
+"""The files of several hosts: those of one host except for addresses, and refusals of what cannot be split."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def conf(out: Path, host: str) -> Path:
 
 
 def without_addresses(text: str) -> list[str]:
-    """The lines of a file with one word for every address, and for a list of those in lines of their own."""
+    """The lines of a file with one word for every address, and for a list of those in separate lines."""
     known = r"(unix:)?/run/benchapp/(uwsgi|gunicorn|memcached|varnish-purge)\.sock(,mode=0660)?"
     text = re.sub(rf"(http://)?10\.0\.0\.\d+:\d+|{known}", "ADDRESS", text)
     # Of several instances one is chosen, and one that fails is left out.

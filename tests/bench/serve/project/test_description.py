@@ -209,7 +209,7 @@ file = "browse.txt"
 
 @pytest.fixture
 def described(tmp_path):
-    """A file in a folder of its own, with what it names beside it."""
+    """A file in a separate folder, with what it names beside it."""
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "shop.toml").write_text(SAID)
@@ -220,7 +220,7 @@ def described(tmp_path):
 
 @pytest.fixture
 def shop(tmp_path):
-    """A project with a description of its own, which is not asked."""
+    """A project with its description, which is not read."""
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "manage.py").write_text(MANAGE)

@@ -37,7 +37,7 @@ def silent(path: Path) -> Path:
 
 @pytest.fixture
 def on_path(tmp_path, monkeypatch) -> Path:
-    """A folder, the only one on PATH but for the system's; no environment was made yet."""
+    """A folder, the only one on PATH except for the system's; no environment was made yet."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(paths, "STATE", tmp_path / "var")
     return tmp_path
@@ -123,7 +123,7 @@ def test_a_variant_names_its_python_and_no_value():
 
 @pytest.fixture
 def another(tmp_path, monkeypatch) -> Path:
-    """The environment of Python 3.77, with gunicorn alone."""
+    """The environment of Python 3.77, with only gunicorn."""
     venv = tmp_path / "3.77"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "gunicorn").write_text("#!/bin/sh\n")

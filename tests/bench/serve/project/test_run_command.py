@@ -1,4 +1,4 @@
-"""Commands of a manage.py, alone and in a warm process: a command cannot tell which."""
+"""Commands of a manage.py, on their own and in a warm process: a command cannot tell which."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def prefixed(manage_py):
 
 @pytest.fixture(params=["alone", "warm"])
 def interpreter(request, prefixed, monkeypatch):
-    """One whose commands run alone, or in a warm process."""
+    """One whose commands run on their own, or in a warm process."""
     monkeypatch.setenv("CALLERS", "1")
     if request.param == "warm":
         # So that none runs alone.

@@ -15,7 +15,7 @@ from bench.serve.project import venv_overlay
 
 
 def package(site: Path, name: str, version: str) -> None:
-    """An installed package, as far as its metadata go, with a module that says where it is from."""
+    """An installed package, as far as its metadata go, with a module that names its place."""
     info = site / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
@@ -24,7 +24,7 @@ def package(site: Path, name: str, version: str) -> None:
 
 @pytest.fixture
 def project_python(tmp_path) -> Path:
-    """The interpreter of a project's virtual environment that has a package of its own, called cheroot."""
+    """The interpreter of a project's virtual environment that has another package called cheroot."""
     venv = tmp_path / "project" / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     package(next(venv.glob("lib/*/site-packages")), "cheroot", "11.0")
