@@ -19,6 +19,7 @@ from types import FrameType
 
 from bench import paths
 from bench.cli import measure_options, options
+from bench.cli.main import NAME
 from bench.columns import columns
 from bench.errors import BenchError
 from bench.measure.faults import judge
@@ -253,7 +254,7 @@ def _instrument(*words: str) -> tuple[int, str]:
         reader.join()
     if status < 0:
         status = STOPPED - status
-    return status, last[0].removeprefix(f"bench {words[0]}: ")
+    return status, last[0].removeprefix(f"{NAME} {words[0]}: ")
 
 
 def _show(process: subprocess.Popen[str], last: list[str]) -> None:

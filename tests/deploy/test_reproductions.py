@@ -92,3 +92,10 @@ def test_a_wrong_command_line_is_one_line(words, capsys):
     assert reproductions.main(words) == 2
     output = capsys.readouterr().err
     assert output.startswith("reproductions: ") and output.count("\n") == 1
+
+
+def test_the_reason_of_a_part_is_without_the_name_of_the_command(capfd):
+    status, reason = reproductions._instrument("run", "nowhere", "--layer", "none", "--dry-run")
+    assert status == 2
+    assert capfd.readouterr().err.strip() == f"benchapp run: {reason}"
+    assert "nowhere" in reason
