@@ -148,7 +148,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     chosen = None
     if args.database:
         chosen = database.parse(project, args.database)
-    # The running site may be `bench up`, which shares its database.
+    # The running site may be `benchapp up`, which shares its database.
     lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         printer.show("rendering its pages")

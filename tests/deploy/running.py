@@ -57,7 +57,7 @@ ONE = {"processes": 1}
 
 
 class Up:
-    """`bench up`, started as a user would, with one process unless `words` say otherwise, and stopped in the end."""
+    """`benchapp up`, started as a user would, with one process unless `words` say otherwise, and stopped in the end."""
 
     def __init__(self, *words: str):
         one = [word for name, value in ONE.items() for word in ("--set", f"{name}={value}")]

@@ -18,7 +18,7 @@ CHECKS = ("content", "login", "comment")
 
 @pytest.fixture
 def verify(site_url):
-    """Starts `bench verify gunicorn` on the database of the tests."""
+    """Starts `benchapp verify gunicorn` on the database of the tests."""
     started = []
 
     def start() -> subprocess.Popen:

@@ -1,4 +1,4 @@
-"""`bench faults` on real servers: reloaded, killed, hung and abused under visitors."""
+"""`benchapp faults` on real servers: reloaded, killed, hung and abused under visitors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench up --restart`: what dies is started again as under its unit, and the site goes on."""
+"""`benchapp up --restart`: what dies is started again as under its unit, and the site goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.servers
 
 
 class KeepGoing(Up):
-    """`bench up --restart`, and every line that it has written to its standard error."""
+    """`benchapp up --restart`, and every line that it has written to its standard error."""
 
     def __init__(self, *words: str):
         super().__init__(*words, "--restart")

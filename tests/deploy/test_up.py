@@ -1,4 +1,4 @@
-"""`bench up` as a user runs it: it says ready, serves, and leaves nothing behind."""
+"""`benchapp up` as a user runs it: it says ready, serves, and leaves nothing behind."""
 
 from __future__ import annotations
 

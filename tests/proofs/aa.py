@@ -3,7 +3,7 @@
     python -m tests.proofs.aa [--stack nginx-uwsgi] [--comparisons 21] [--output DIR]
 
 The second of the two is the stack with a value set to what it is anyway: it is brought up, measured and taken down as a
-separate stack. One `bench run` of many rounds measures both; every five rounds of a workload are one comparison. At
+separate stack. One `benchapp run` of many rounds measures both; every five rounds of a workload are one comparison. At
 most 1 in 20 may find a difference. What disturbs the machine is left in: guards that discard disturbed trials are off.
 
 Then the figures of the second are multiplied, so that it is 10, 20 and 50 % faster with the noise that was measured:

@@ -132,7 +132,7 @@ def read_run(directory: Path | str) -> Run:
 
 
 def is_faults(directory: Path) -> bool:
-    """True if the folder is one of `bench faults`."""
+    """True if the folder is one of `benchapp faults`."""
     return (directory / RUN_FILE).is_file() and bool(read_info(directory).plan.faults)
 
 

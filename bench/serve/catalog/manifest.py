@@ -46,7 +46,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     ref      the commit of the served project, as a label; only of a variant
     era      `historic` for a stack that only published benchmarks had: commands use it only by name
     declares checks of `verify` that the stack cannot pass by its nature
-    breaks   faults of `bench faults` with more effect on visitors than expected (docs/faults.md)
+    breaks   faults of `benchapp faults` with more effect on visitors than expected (docs/faults.md)
     """
 
     name: str

@@ -70,7 +70,7 @@ class Metrics(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Break(Struct, frozen=True, forbid_unknown_fields=True):
-    """A fault of `bench faults` with more effect on visitors than expected, and why; printed with all results. Of a
+    """A fault of `benchapp faults` with more effect on visitors than expected, and why; printed with all results. Of a
     stack or a server: only with one of these layers; empty means with any.
     """
 

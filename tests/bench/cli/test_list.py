@@ -1,4 +1,4 @@
-"""`bench list`: names and combinations."""
+"""`benchapp list`: names and combinations."""
 
 from __future__ import annotations
 

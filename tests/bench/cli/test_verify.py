@@ -84,7 +84,7 @@ def deployments(mutant, site, monkeypatch, database_url):
 
 
 def run(capsys, *words):
-    """Exit status, standard output and standard error of `bench verify` with these words."""
+    """Exit status, standard output and standard error of `benchapp verify` with these words."""
     status = main(["verify", *words])
     captured = capsys.readouterr()
     return status, captured.out, captured.err

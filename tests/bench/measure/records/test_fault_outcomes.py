@@ -1,4 +1,4 @@
-"""The folder of `bench faults`: written line by line, read back, and refused if it is another kind of folder."""
+"""The folder of `benchapp faults`: written line by line, read back, and refused if it is another kind of folder."""
 
 from __future__ import annotations
 

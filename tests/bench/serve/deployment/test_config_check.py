@@ -1,4 +1,4 @@
-"""`bench check`: what a server says of a broken file is shown, with the template's path."""
+"""`benchapp check`: what a server says of a broken file is shown, with the template's path."""
 
 from __future__ import annotations
 

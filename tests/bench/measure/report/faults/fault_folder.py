@@ -1,4 +1,4 @@
-"""A folder of `bench faults` full of invented outcomes. Nothing here was made."""
+"""A folder of `benchapp faults` full of invented outcomes. Nothing here was made."""
 
 from __future__ import annotations
 
