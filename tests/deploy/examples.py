@@ -19,9 +19,9 @@ README = """\
 # {title}
 
 All files of one Debian {release} host that serves `example.org` by `{stack}`. `INSTALL.md` is the way from here
-to a site that serves, with each command. With names and places of your own:
+to a site that serves, with each command. With your names and places, in a file of values as `docs/production.md` shows:
 
-    benchapp render {stack} --output DIR
+    benchapp render {stack} --values FILE.toml --output DIR
 
 Read first: `{configuration}`, then `benchapp-deploy` for how a release comes and goes.
 `benchapp-install` puts everything into its place; `site.env` is the site's environment, without its secrets.

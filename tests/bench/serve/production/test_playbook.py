@@ -344,6 +344,7 @@ def test_the_page_has_an_inventory_and_commands_for_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (text,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
     Path("hosts.yml").write_text(text)
+    Path("mysite.toml").write_text('base = "production"\nserver_names = "shop.example.org"\n')
     assert [host.name for host in inventory.read(Path("hosts.yml")).of("web")] == ["web1", "web2"]
     blocks = [block for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S) if not language]
     lines = [line for block in blocks for line in block.splitlines()]
