@@ -26,7 +26,7 @@ KILLED = Expected(lost=None, recovery_s=None)
 # A page of this duration; workers are killed at half of it.
 SLOW = "/__probe__/slow/1000/{}/"
 SLOW_S = 1.0
-# Number of clients that wait for the page of a killed worker.
+# Number of clients that wait for the page of a killed worker; later one waits.
 WAITING = 60
 # Allowance for this page beyond others: for a dead worker's lock, which expires.
 LOCKED_S = 4.0
@@ -47,12 +47,20 @@ READERS = 8
 
 @fault("render-lock-holder-killed", "killed", KILLED, NO_CACHED_PAGES)
 def lock_holder_killed(scene: FaultContext) -> Generator[None]:
-    """All workers are killed while one renders a page for 60 waiting clients: another page comes as soon as the servers
-    can start, the same page at most 4 s later."""
+    """All workers are killed while one renders a page, for 60 waiting clients and then for one: another page comes as
+    soon as the servers can start, the same page at most 4 s later."""
     yield
+    with scene.cause():
+        # The requests of many clients wait for the lock before the next visitor comes, those of one do not.
+        for clients in (WAITING, 1):
+            _kill_holder(scene, clients)
+
+
+def _kill_holder(scene: FaultContext, clients: int) -> None:
+    """Kill the workers while so many clients wait for a page, and note how long the next visitors wait."""
     path = SLOW.format(secrets.token_hex(4))
-    with scene.cause(), ThreadPoolExecutor(WAITING) as pool:
-        for _ in range(WAITING):
+    with ThreadPoolExecutor(clients) as pool:
+        for _ in range(clients):
             pool.submit(status_of, scene.target, path, SLOW_S)
         time.sleep(SLOW_S / 2)
         must_kill_workers(scene)
@@ -61,7 +69,8 @@ def lock_holder_killed(scene: FaultContext) -> Generator[None]:
     back_s = time.monotonic() - killed
     same_s = _seconds(scene, path)
     other_s = _seconds(scene, SLOW.format(secrets.token_hex(4)))
-    scene.figures |= {"back_s": round(back_s, 3), "same_page_s": round(same_s, 3), "other_page_s": round(other_s, 3)}
+    found = {"back": back_s, "same_page": same_s, "other_page": other_s}
+    scene.figures |= {f"{name}_of_{clients}_s": round(seconds, 3) for name, seconds in found.items()}
     bound_s = STARTS * scene.running.ready_s + STARTED_S
     if back_s > bound_s:
         scene.wrong.append(

@@ -100,10 +100,10 @@ def _echo(service: socket.socket) -> None:
 
 
 def test_a_page_that_waits_for_a_dead_worker_is_seen(monkeypatch: pytest.MonkeyPatch):
-    """The same page takes two seconds longer than another one, and then five."""
+    """The same page takes two seconds longer than another one, and then five, for one waiting client."""
     monkeypatch.setattr(rendering.psutil, "Process", lambda pid: _Master())
     monkeypatch.setattr(rendering, "status_of", lambda *_: "200")
-    for took, wrong in (([3.0, 1.0], 0), ([6.0, 1.0], 1)):
+    for took, wrong in (([3.0, 1.0, 3.0, 1.0], 0), ([3.0, 1.0, 6.0, 1.0], 1)):
         seconds = iter(took)
         monkeypatch.setattr(rendering, "_seconds", lambda *_, seconds=seconds: next(seconds))
         made = scene()
