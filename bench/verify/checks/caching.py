@@ -196,12 +196,17 @@ def authorization(context: Context) -> Iterator[Finding]:
 
 @check("nonce", hits.require_probes, leak=True)
 def nonce(context: Context) -> Iterator[Finding]:
-    """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
+    """A page with a nonce of a Content-Security-Policy is not cached, whatever lifetime the page names: each visitor
+    gets a new nonce."""
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
         yield from hits.rendered_each_time(
             context, hits.path_with_response(headers=[[name, "script-src 'nonce-c2VjcmV0'"]])
         )
-    yield from hits.rendered_each_time(context, hits.path_with_response(does=["nonce"]))
+    in_a_tag = hits.path_with_response(does=["nonce"])
+    # A server that looks only for a lifetime finds one.
+    with_lifetime = hits.path_with_response(does=["nonce"], headers=[["Cache-Control", "s-maxage=600"]])
+    for path in (in_a_tag, with_lifetime):
+        yield from hits.rendered_each_time(context, path)
 
 
 @check("partial-requests", hits.require_probes, leak=True)
