@@ -103,6 +103,7 @@ class Context:
     exits         the cleanup at the end of the suite
     is_exclusive  whether no other check is made meanwhile
     dependent     the project's pages that differ between clients; None until a check needs them
+    showing_session  the project's pages with another text for a session of nobody, found with `dependent`
     lock          held by the check that finds them
     """
 
@@ -124,6 +125,7 @@ class Context:
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     is_exclusive: bool = True
     dependent: list[str] | None = None
+    showing_session: frozenset[str] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -256,6 +258,7 @@ class Context:
             render_ids=set(),
             members={},
             dependent=None,
+            showing_session=frozenset(),
         )
 
     def signed_in(self) -> Visitor:

@@ -11,6 +11,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from itertools import compress
 
 from bench.verify import hits
@@ -93,9 +95,11 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
     """Findings on the pages of these clients."""
     if dependent := _dependent_pages(context):
         context.require_exclusive()
-    for path in dependent:
+    for path in dependent[:MAX_PAGES]:
         for client in clients(context):
             yield from _of_project(context, path, client)
+    if left := dependent[MAX_PAGES:]:
+        yield NotTried(f"{len(left)} more pages depend on the client, such as {left[0]}: {MAX_PAGES} are compared")
     usual = _shown(context, USUAL, shows)
     for client in clients(context):
         for show in shows:
@@ -148,11 +152,11 @@ def _pages(context: Context) -> list[str]:
     left_out = set(site.description.health_checks)
     if site.has_database:
         left_out |= {path for path, page in site.pages.items() if page.varies}
-    return [path for path in dict.fromkeys(paths) if path not in left_out][:MAX_PAGES]
+    return [path for path in dict.fromkeys(paths) if path not in left_out]
 
 
 def _dependent_pages(context: Context) -> list[str]:
-    """The pages that are different for clients with every difference at once."""
+    """The pages with another text for clients with every difference at once, pages without `private` first."""
     strangers = merged(context)
 
     def depends(path: str) -> bool:
@@ -162,9 +166,22 @@ def _dependent_pages(context: Context) -> list[str]:
         if context.dependent is None:
             paths = _pages(context)
             with ThreadPoolExecutor(AT_ONCE) as pool:
+                shown = list(pool.map(partial(_shows_session, context), paths))
+                context.showing_session = frozenset(compress(paths, shown))
                 found = list(pool.map(depends, paths))
-            context.dependent = list(compress(paths, found))
+            context.dependent = sorted(compress(paths, found), key=lambda path: _is_private(context, path))
         return context.dependent
+
+
+def _shows_session(context: Context, path: str) -> bool:
+    """True if a session of nobody changes the page, as in a project with another menu for visitors with a session."""
+    known = context.site.pages.get(path) if context.site.has_database else None
+    return known is not None and not known.same(_rendered(context, path, USUAL))
+
+
+def _is_private(context: Context, path: str) -> bool:
+    """True if Cache-Control keeps the page out of shared caches."""
+    return "private" in context.get(path).names("Cache-Control")
 
 
 def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
@@ -207,8 +224,14 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
 
 
 def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:
-    """The page as rendered for this client past every layer."""
-    return _expected(context, client.get(context, path, _nobody()))
+    """The page as rendered for this client past every layer: with a session of nobody, or, if the session changes the
+    page, with a new query string."""
+    if path not in context.showing_session:
+        return _expected(context, client.get(context, path, _nobody()))
+    mark = "&" if "?" in path else "?"
+    first, again = (_expected(context, client.get(context, f"{path}{mark}{_nobody()}")) for _ in range(2))
+    # The page may show its query string.
+    return replace(first, again=(again.body,))
 
 
 def _expected(context: Context, response: PageResponse) -> ExpectedPage:

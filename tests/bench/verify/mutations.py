@@ -25,6 +25,7 @@ PAGE = "/__probe__/page/"
 TOKEN = b'<form><input type="hidden" name="csrfmiddlewaretoken" value="%s"></form></body>'
 SIGNED_IN = re.compile(rb"verify-[0-9a-f]{16}")
 HASH = re.compile(rb"\.[0-9a-f]{12}(?=\.[a-z]+\b)")
+SESSION = re.compile("(; )?sessionid=nobody[0-9a-f]*")
 COMMENT = re.compile(rb"verified [0-9a-f]{16}")
 
 
@@ -107,9 +108,9 @@ def first_shown(kind: str) -> After:
             mutant.kept.clear()
         if not page(request, response):
             return None
-        if "sessionid" not in request.header("cookie"):
+        if "sessionid" not in request.header("cookie") and not request.query:
             shown = mutant.kept.setdefault((request.path, kind), shown)
-        return replace(response, body=response.body + shown.replace("nobody", "").encode())
+        return replace(response, body=response.body + SESSION.sub("", shown).encode())
 
     return change
 
@@ -328,6 +329,11 @@ AFTER: dict[str, After] = {
         else None
     ),
     "shows-address": shown_right,
+    "shows-session": lambda _, q, a: (
+        replace(a, body=a.body.replace(b"<title>", b"<title>Yours: "))
+        if page(q, a) and "sessionid" in q.header("cookie")
+        else None
+    ),
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     "follows-target": lambda _, q, a: (
         replace(a, status=200, body=b"http://other.example/") if q.path.startswith("http") else None
@@ -395,6 +401,9 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-beside-public": {"public": yes},
     "keeps-nonces": {"nonce": yes},
     "keeps-nonces-in-tags": {"nonce": lambda _, response: "'nonce-" not in str(response.headers)},
+    "keeps-nonces-with-lifetime": {
+        "nonce": lambda q, a: RIGHT["nonce"](q, a) or "s-maxage" in a.header("cache-control")
+    },
     "keeps-pieces": {"script": yes, "key": by_path},
     "keeps-made-up": {"stored-script": yes, "key": by_path},
     "keeps-origins": {"origin": yes, "key": by_path},

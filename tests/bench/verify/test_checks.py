@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from bench.serve.deployment import connections
 from bench.serve.machine import http
-from bench.verify import rows, suite
+from bench.verify import hits, rows, suite
 from bench.verify.check import ACCOUNT, BEHAVIOUR
 from bench.verify.checks import files, freshness, lasting, privacy, resources, stampede, web
+from bench.verify.site import MAX_PAGES
 from bench.verify.suite import all_checks
 from tests.bench.verify import mutations, test_broken
 from tests.bench.verify.conftest import KEPT, verified
@@ -116,14 +118,14 @@ NOTICED = {
     "set-cookie": "keeps-cookies",
     "vary": "keeps-vary-star keeps-variants reads-first-vary",
     "authorization": "keeps-authorized answers-authorized",
-    "nonce": "keeps-nonces keeps-nonces-in-tags",
+    "nonce": "keeps-nonces keeps-nonces-in-tags keeps-nonces-with-lifetime",
     "partial-requests": "keeps-pieces keeps-made-up keeps-origins",
     "read-cookies": "kept-coded",
     "depends-address": "shares-addresses first-address",
     "depends-host": "shares-hosts first-host",
     "depends-token": "shares-cookies first-cookies",
     "depends-cookies": "shares-cookies first-cookies",
-    "depends-headers": "shares-headers first-headers chooses-language",
+    "depends-headers": "shares-headers first-headers chooses-language shows-session+first-headers",
     "time-kept": "lasts-double lasts-half lasts-as-said",
     "purge-door": "purges-for-all",
     "reloads": "renders-reloads",
@@ -177,8 +179,8 @@ NOTICED = {
 PAIRS = [(name, wrong) for name, every in NOTICED.items() for wrong in every.split()]
 # Differences between right servers; without any, the right layer's site below gets the same requests.
 RIGHT = ("closes-silently", "closes+refuses-chunks+absolute")
-# Each client gets a separate page, from no cache.
-OF_EACH = "shows-address"
+# Each client gets a separate page, from no cache, by its address or by the mere name of its session's cookie.
+OF_EACH = {"shows-address": "depends-address", "shows-session": "depends-headers"}
 # Numbers of requests, and fixed waits of checks.
 SMALLER = (
     (resources, {"CLIENTS": 8}),
@@ -236,10 +238,22 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
     assert mutant.rows_left == 0
 
 
-def test_a_page_that_each_client_has_of_its_own_passes(mutant, site):
-    mutant.reset(OF_EACH, caches=True)
-    item = found(mutant, site, ["depends-address"])["depends-address"]
+@pytest.mark.parametrize(("manner", "name"), OF_EACH.items())
+def test_a_page_that_each_client_has_of_its_own_passes(mutant, site, manner, name):
+    mutant.reset(manner, caches=True)
+    item = found(mutant, site, [name])[name]
     assert (item.ok, item.not_tried) == (True, None)
+
+
+def test_of_many_pages_those_are_compared_first_that_a_cache_may_store(mutant, site):
+    mutant.reset("shares-cookies", caches=True)
+    shows = [f"cookie {site.token_cookie}"]
+    private = {"shows": shows, "headers": [["Cache-Control", "private"]]}
+    pages = [hits.path_with_response(**private) for _ in range(MAX_PAGES)]
+    shared = hits.path_with_response(shows=shows)
+    own = replace(site, description=structs.replace(site.description, public=(*pages, shared)))
+    item = found(mutant, own, ["depends-token"])["depends-token"]
+    assert shared in item.expected and pages[-1] in item.not_tried
 
 
 def test_a_name_that_the_site_refuses_is_no_proof_of_its_pages(mutant, site):
@@ -270,5 +284,5 @@ def test_every_check_has_a_mutation_that_it_notices():
 
 def test_every_mutation_is_noticed_by_a_check():
     used = {part for wrong in (*RIGHT, *(wrong for _, wrong in PAIRS)) for part in wrong.split("+")}
-    used.update(mutations.ALWAYS, [OF_EACH], *test_broken.NOTICED.values())
+    used.update(mutations.ALWAYS, OF_EACH, *test_broken.NOTICED.values())
     assert (mutations.AFTER.keys() | mutations.RULES.keys()) <= used
