@@ -133,6 +133,7 @@ CHECKS = {
         "partial-requests",
         ON_MICROCACHE,
     ),
+    "rule-not-asked": Mistake(MICROCACHE, "$unmarked { default 1; 1", "$unmarked { 1", "nonce", ON_MICROCACHE),
     "own-time-to-live": Mistake(MICROCACHE, "Vary X-Accel-Expires;", "Vary;", "time-kept", ON_MICROCACHE),
     "file-never-looked-at": Mistake(
         MICROCACHE, "open_file_cache_valid 0;", "open_file_cache_valid 60s;", "told-of-writes", ON_MICROCACHE
@@ -281,6 +282,9 @@ FAULTS = {
     ),
     "room-not-counted": Mistake(
         "benchapp/caching/stores/files.py", "if taken <= self.max_bytes:", "if taken:", "made-up-pages", ON_STATIC
+    ),
+    "lock-of-the-dead": Mistake(
+        "benchapp/caching/render_lock.py", "LOCK_TTL_S = 3", "LOCK_TTL_S = 60", "render-lock-holder-killed", PAGE_CACHE
     ),
     "write-not-told-again": Mistake(
         "benchapp/caching/generations.py",
