@@ -141,7 +141,7 @@ def reason_of_visitor(request: HttpRequest, response: HttpResponse) -> str:
         return f"reads-cookie={cookie}"
     if header := read_header(request, response):
         return f"reads-header={header}"
-    if response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request):
+    if response.cookies or _has_line(response, "set-cookie") or _sets_cookie_later(request):
         return "sets-cookie"
     return "not-public" if getattr(request, "not_public", False) else ""
 
@@ -155,6 +155,11 @@ def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_la
         return "cache-control"
     shortest = 1 if own_lifetime else app_settings.CACHING_SECONDS
     return "lifetime" if lifetime(response) < shortest else ""
+
+
+def _has_line(response: HttpResponse, header: str) -> bool:
+    """True if a response has this header, in lower case; a project's response class can write its own lines."""
+    return any(name.lower() == header for name, _ in response.items())
 
 
 def _forbids_storing(response: HttpResponse) -> bool:

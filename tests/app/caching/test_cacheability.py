@@ -81,12 +81,18 @@ class TwoLinesOfVary(HttpResponse):
         return [*super().items(), ("Vary", "Cookie"), ("vary", "*")]
 
 
+class CookieInALine(HttpResponse):
+    def items(self):
+        return [*super().items(), ("set-cookie", "visit=a")]
+
+
 @pytest.mark.parametrize(
     "response",
     [
         *(HttpResponse("x", status=status) for status in (201, 204, 206, 302, 304, 404, 500)),
         StreamingHttpResponse([b"a page"]),
         TwoLinesOfVary("a page"),
+        CookieInALine("a page"),
     ],
 )
 def test_other_answers_are_not_stored(response: HttpResponse):
