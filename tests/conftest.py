@@ -19,7 +19,7 @@ from django.db.utils import load_backend
 
 from tests import once, order, postgresql
 
-# Where the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
+# If the tests run in the background, SIGINT is ignored, and so it would be in every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A test that uses one of these starts PostgreSQL, so it has the mark `servers`.

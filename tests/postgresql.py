@@ -25,7 +25,7 @@ STOP_SECONDS = 15
 # Nothing in a test's cluster outlives the tests, so nothing needs to reach the disk.
 UNSAFE_AND_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=40")
 
-# A test that waits for another connection of its own fails, rather than wait for ever.
+# A test that waits for another of its connections fails, rather than wait for ever.
 IMPATIENT = ("lock_timeout=60s", "idle_in_transaction_session_timeout=120s")
 
 

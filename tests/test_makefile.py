@@ -54,7 +54,7 @@ def test_the_run_and_its_report_have_one_folder_whatever_second_it_is(tmp_path):
     assert len(set(named)) == 1
 
 
-# Building it brings a command that says where the module is.
+# Building it brings a command that names the module's place.
 PYTHON = '#!/bin/sh\necho "$@"\ncase $* in *--force-reinstall*) mv "$0".built "${0%/*}"/mod_wsgi-express; esac\n'
 BUILT = 'echo "$0"'
 BUILDS = "--force-reinstall mod_wsgi>="

@@ -52,7 +52,7 @@ def test_the_site_never_imports_the_instrument():
 
 
 # Packages of the kit that each of these may import besides itself. `caching` and `serving` go to production with any
-# project; what is inside of one while it is verified, but for the part for the kit's own site, needs no other.
+# project; what is inside of one while it is verified, except for the part for the kit's own site, needs no other.
 REUSABLE = {
     "benchapp/caching": (),
     "benchapp/login_limit": (),
@@ -219,7 +219,7 @@ def test_only_the_doors_and_a_few_modules_lie_in_bench():
     assert found <= {*DOORS, *TOP, "__init__", "__main__"}
 
 
-# What a process has of its own and gives back when it ends: warm processes, reserved ports, and the live lines.
+# What a process has to itself and gives back when it ends: warm processes, reserved ports, and the live lines.
 STATE = {
     ("bench/serve/project/run_command.py", "_warm"),
     ("bench/serve/machine/ports.py", "_reserved"),

@@ -76,6 +76,7 @@ CEILINGS = {
         "config": 0,
         "fixtures": 0,
         "reproductions": 0,
+        "tests": 0,
         "deploy": 0,
     },
     "words of the dialect in pages": {

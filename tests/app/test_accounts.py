@@ -218,7 +218,7 @@ def test_comment_with_errors_comes_back(reader: Client, rows: Rows, data: dict):
 
 def test_a_rating_is_chosen_not_given_by_default(reader: Client, rows: Rows):
     html = reader.get(f"/posts/{rows.post.pk}/").content.decode()
-    # A browser sends the first option, and refuses an empty one where the field is required.
+    # A browser sends the first option, and refuses an empty one if the field is required.
     assert re.findall(r'<select name="rating"[^>]* required[^>]*>\s*<option value="([^"]*)" selected>', html) == [""]
     response = reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Good", "rating": ""})
     assert response.status_code == 422

@@ -122,7 +122,7 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     ]
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
     assert laid_over(more="ALLOWED_HOSTS = [None, '']")["ALLOWED_HOSTS"] == []
-    # A request for health checks gets one of its own, which is a name.
+    # A request for health checks gets another one, which is a name.
     any_host = laid_over(more="ALLOWED_HOSTS = ['*']", BENCHAPP_ALLOWED_HOSTS="127.0.0.1")
     assert any_host["BENCHAPP_OWN_HOSTS"] == ["127.0.0.1"]
     assert not any("static_files" in name for name in found["MIDDLEWARE"])
@@ -133,7 +133,7 @@ def test_a_replica_is_where_the_default_database_is_that_is_tried(laid_over):
     tried = {"BENCHAPP_DATABASE_URL": "postgresql://here/copy", "BENCHAPP_FILES": "/tmp/ours"}
     more += "DATABASES['default']['ENGINE'] = 'django.db.backends.postgresql'\n"
     assert laid_over(more=more, **tried)["DATABASES"]["replica"]["HOST"] == "here"
-    # On a host it is what the project says, and where no other database is named.
+    # On a host it is what the project says, and if no other database is named.
     assert (
         laid_over(more=more, BENCHAPP_DATABASE_URL="postgresql://here/x")["DATABASES"]["replica"]["HOST"]
         == "live.example"
@@ -170,7 +170,7 @@ def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
         "staticfiles": {"location": "/kit/static", "base_url": "/s/"},
         "default": {"location": "/kit/media"},
     }
-    # Where nothing is moved, all stays as it is.
+    # If nothing is moved, all stays as it is.
     assert laid_over(more=textwrap.dedent(said))["COMPRESS_ROOT"] == "/srv/shop/static"
 
 
@@ -181,7 +181,7 @@ def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tm
     places = [cache.get("LOCATION") for cache in found["CACHES"].values()]
     assert places == ["/tmp/ours/cache-default", "/tmp/ours/cache-disk", None]
     assert found["SESSION_FILE_PATH"] == "/tmp/ours"
-    # In production they stay where the project has them.
+    # In production they stay in the project's places.
     there = laid_over(more=FILES)
     assert there["LOGGING"]["handlers"]["mine"]["filename"] == "theirs.log"
     assert (there["CACHES"]["default"]["LOCATION"], there["SESSION_FILE_PATH"]) == ("theirs", "theirs")
@@ -345,7 +345,7 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     found = laid_over(more=theirs, **layer)
     assert found["MIDDLEWARE"].index(OUTER) < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
-    # Without a layer, without sessions, and with a storage of their own, it stays theirs.
+    # Without a layer, without sessions, and with their own storage, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
     assert "MESSAGE_STORAGE" not in laid_over(**layer)
     assert laid_over(more=f"{theirs}\nMESSAGE_STORAGE = 'their.storage'", **layer)["MESSAGE_STORAGE"] == "their.storage"
@@ -387,5 +387,5 @@ def test_a_site_over_https_is_served_as_safely_as_the_kits_own(laid_over):
     assert [found[name] for name in names] == [True, True, True, 300]
     assert {"auth.W004", "security.W003"} < set(found["SILENCED_SYSTEM_CHECKS"])
     assert laid_over(more="SECURE_HSTS_SECONDS = 86400", **host)["SECURE_HSTS_SECONDS"] == 86400
-    # Where it is tried and measured, its own key stays: all commands of a deployment have that.
+    # While it is tried and measured, its own key stays: all commands of a deployment have that.
     assert laid_over(**host, BENCHAPP_FILES="/tmp/ours")["SECRET_KEY"] == "theirs"

@@ -35,7 +35,7 @@ SOURCE = "/srv/source"
 RENEWED = "/srv/renewed/fullchain.pem"
 # Less to start; for the rest it makes no difference.
 FEW = {"processes": 2, "web_processes": 1}
-# Stands in for certbot: has a file asked for as the authority would, and hands over what it was given for it.
+# Stands in for certbot: has a file requested as the authority would, and hands over what it was given for it.
 CERTBOT = """#!/bin/sh -eu
 while [ $# -gt 0 ]; do
     case $1 in --webroot-path) webroot=$2;; --deploy-hook) hook=$2;; esac

@@ -33,7 +33,7 @@ from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 
 NAME = "example.org"
-# Where the kernel has IPv6.
+# If the kernel has IPv6.
 BIND6 = "::1" if socket.has_dualstack_ipv6() else "off"
 # Names below domains, as servers and as the site are told of them.
 WILDCARD, WILDCARD_HOSTS = f"{NAME} *.example.com .example.net", f"{NAME},.example.com,.example.net"
@@ -68,7 +68,7 @@ class Host:
         places = self._below(folder, project)
         own = {"http_port": self.http_port, "access_log": str(folder / "logs" / "access.log"), "bind6": BIND6}
         own |= {"maintenance_file": str(folder / "conf" / "maintenance"), "acme_webroot": str(folder / "acme")}
-        # Instances are units of their own.
+        # Instances are separate units.
         few = FEW if composed.servers[0].instances else ONE
         self.values = dataclasses.replace(chosen.changed({**few, **own, **changes}), places=places)
         self.places = one_host.production_places(self.values)
@@ -324,7 +324,7 @@ def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
         wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
         assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
     if CHEROKEE not in made.stack.name:
-        # A client names the port where it is not 80.
+        # A client names the port if it is not 80.
         assert ask_plain(made, "/posts/?a=b", f"{NAME}:{made.http_port}") == (301, f"https://{NAME}/posts/?a=b")
         answers_challenges(made)
     # Apache has more to say: 421, misdirected.
@@ -366,7 +366,7 @@ def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
         with socket.create_connection(("127.0.0.1", made.places.port), 30) as opened:
             try:
                 with context.wrap_socket(opened, server_hostname=NAME, session=session) as secure:
-                    # With TLS 1.3 the session comes with the answer.
+                    # With TLS 1.3 the session comes with the response.
                     secure.sendall(f"GET /healthz HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n".encode())
                     assert secure.recv(12) == b"HTTP/1.1 200"
                     session, reused = secure.session, secure.session_reused

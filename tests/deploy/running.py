@@ -46,13 +46,13 @@ def runnable(stack: str, layer: str = "none") -> None:
         pytest.skip(found.reason)
 
 
-# The longest wait for an answer: the machine may be busy with other tests.
+# The longest wait for a response: the machine may be busy with other tests.
 PATIENCE_S = 30
 # Half the processes of the benchmarks' values: each takes half a second of a core to start.
 FEW = {"processes": 2}
 # Where logins are many and their hash is of no account; commands are tested with the site's own settings.
 QUICK_LOGINS = {"DJANGO_SETTINGS_MODULE": "tests.deploy.quick_logins"}
-# Where a test asks nothing of processes beside each other.
+# If a test needs no processes beside each other.
 ONE = {"processes": 1}
 
 

@@ -13,7 +13,7 @@ from tests.deploy.running import FEW, client_of, runnable
 
 pytestmark = pytest.mark.servers
 
-# Each kind of worker that is replaced after so many requests, and the others behind a web server or alone.
+# Each kind of worker that is replaced after so many requests, and the others behind a web server or on their own.
 REPLACED = ["nginx-gunicorn", "gunicorn-gevent", "nginx-uwsgi", "apache-modwsgi"]
 OTHERS = ("nginx-gunicorn-gthread", "gunicorn", "uwsgi", "nginx-apache-modwsgi")
 REPLACED += [pytest.param(name, marks=pytest.mark.matrix) for name in OTHERS]

@@ -44,7 +44,7 @@ from tests.deploy.running import ONE, get, runnable
 
 pytestmark = pytest.mark.servers
 
-# One stack for each server that ends TLS.
+# One stack for each server that terminates TLS.
 STACKS = [
     ("nginx-uwsgi", "none"),
     ("apache-modwsgi", "none"),
@@ -154,7 +154,7 @@ def compressed(made: Host) -> None:
         style = curl(made, f"/static/{STYLE_NAME}", "-H", f"Accept-Encoding: {accepted}")
         assert (style.status, style.headers.get("content-encoding")) == (200, coding)
         assert style.headers["content-type"].startswith("text/css")
-        # WhiteNoise has a list of its own, of what collectstatic made.
+        # WhiteNoise has its list, of what collectstatic made.
         assert made.stack.name == HAPROXY or "immutable" in style.headers["cache-control"]
         plain = {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](style.body)
         assert plain == STYLE
@@ -196,7 +196,7 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
         ):
             assert response.status == 301
             assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/__probe__/page/a/", response.headers["location"])
-        # By address, as balancers ask for health, over plain HTTP.
+        # By address, as load balancers request health, over plain HTTP.
         for host in (f"127.0.0.1:{made.places.port}", NAME):
             assert through(made, "/healthz", "-H", f"Host: {host}").status == 200
         for host in ("127.0.0.1", FOREIGN):
@@ -220,7 +220,7 @@ def switched_off_with_what_is_cached(made: Host) -> None:
 
 def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificate):
     made = Host("gunicorn", "none", tmp_path, certificate, listener="behind")
-    # A database that takes connections and answers nothing: longer to find out than a closed port.
+    # A database that takes connections and sends nothing: longer to find out than a closed port.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         (Path(made.places.conf) / "secrets.env").write_text(
@@ -325,7 +325,7 @@ def has_line(made: Host, log: Path, path: str) -> bool:
         f'"host":"{NAME}.*"duration":.*X-Request-Id' if "caddy" in made.stack.name else rf"{NAME}(:\d+)? {ids} [\d.]+"
     )
     if made.case.servers[-1].name == "nginx":
-        # Which application answered, for the share of each.
+        # Which application responded, for the share of each.
         wanted += r' [\d.]+ "unix:[^"]+"$'
     return any(re.search(wanted, line) for line in lines)
 

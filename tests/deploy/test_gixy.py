@@ -15,11 +15,11 @@ from tests.deploy import few
 
 # What it says against the files, and why that stays.
 EXCEPTIONS = {
-    # Safe where the `if` of a location holds nothing but `set`, which chooses a file that is there ready-made.
+    # Safe if the `if` of a location holds nothing but `set`, which chooses a file that is there ready-made.
     # https://github.com/nginxinc/nginx-wiki/blob/master/source/start/topics/depth/ifisevil.rst
     "if_is_evil": "$brotli",
     # The application needs the port of a Host header, too. A foreign name comes to the default server, which passes on
-    # health checks alone, with the site's name.
+    # health checks only, with the site's name.
     "host_spoofing": "$http_host",
     # Debian 13 has OpenSSL 3.5; no file for Debian 12 names that group.
     "ssl_ecdh_curve": "X25519MLKEM768",

@@ -137,7 +137,7 @@ def test_hits_over_tls_have_the_headers_of_a_rendering(stack, layer, site_url):
     with deployment.deployed(case) as running, client_of(running.url) as client:
         hits_equal_renderings(client, values.derived(production.names)["page_headers"])
         assert protocol_chosen(running.url) != "h2"
-        # One deployment serves for both; the layers without TLS have a test of their own below.
+        # One deployment serves for both; the layers without TLS have another test below.
         names_share_a_page(client)
 
 
@@ -164,7 +164,7 @@ def hits_equal_renderings(client: httpx2.Client, page_headers: dict[str, str]) -
     assert "X-Render-Id" in client.get("/posts/?a=1").headers
     assert client.get("/posts/", headers={"Host": "other.test"}).status_code == 400
     assert client.head("/posts/").headers["Content-Length"] == str(len(hit.content))
-    # A GET with a body is answered at once, hit or not; lighttpd refuses it, Cherokee refuses it for a file.
+    # A GET with a body gets its response at once, hit or not; lighttpd refuses it, Cherokee refuses it for a file.
     responses = [client.request("GET", "/comments/", content=b"a=1", timeout=10) for _ in range(2)]
     assert {response.status_code for response in responses} <= {200, 400, 405}
 

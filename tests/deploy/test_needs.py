@@ -144,10 +144,10 @@ STACKS = [(name, "none") for name in catalog.read().stacks]
 # The servers of historic stacks know less of this.
 CURRENT = [case for case in STACKS if not catalog.read().stacks[case[0]].era]
 ASGI = [case for case in STACKS if catalog.read().stacks[case[0]].servers[0].interface == "asgi"]
-# What a server answers where nobody speaks WebSockets. 403 is that of ASGI for a server that knows no other.
+# What a server responds if nobody speaks WebSockets. 403 is that of ASGI for a server that knows no other.
 NO_CHAT = {"daphne": 403, "gunicorn-asgi": 403}
 MASK = b"\1\2\3\4"
-# Layers that judge paths, or might hold a streamed answer back.
+# Layers that judge paths, or might hold a streamed response back.
 LAYERED = [
     ("nginx-gunicorn", "nginx-microcache"),
     ("nginx-gunicorn", "nginx-memcached"),

@@ -142,7 +142,7 @@ def test_a_host_has_its_unit_and_only_servers_use_it(tmp_path):
         assert "\nEnvironment=BENCHAPP_POOL_HOST=/run/benchapp\n" in text
         # At a stop it is there for the last requests.
         assert "\nAfter=network.target benchapp-pgbouncer.service\n" in text
-    # Where the database is it learns at its start.
+    # It learns the database's place at its start.
     assert "`systemctl restart benchapp-pgbouncer; benchapp-deploy --again`" in (tmp_path / "INSTALL.md").read_text(
         "utf-8"
     )

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.servers
 
 STACKS = list(catalog.read().stacks)
 SECRET_KEY = "a key of tests, which a server needs: 0123456789 abcdefgh"
-# Stacks that a server before them has to end TLS for.
+# Stacks that need a server before them to terminate TLS.
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 

@@ -71,7 +71,7 @@ class Visitors:
         except (httpx2.RemoteProtocolError, httpx2.ReadError):
             if not keep:
                 raise
-            # A server may close a keep-alive connection as it is asked; a browser then asks on another.
+            # A server may close a keep-alive connection as a request arrives; a browser then sends it on another.
             return get(self.url + path, timeout=60)
 
     def _note(self, path: str, response: httpx2.Response) -> None:

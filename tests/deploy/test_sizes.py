@@ -141,7 +141,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
         observer.record_effects()
         left = observer.condition
         assert (left.oom_kills, left.came_back) == (1, False)
-        # The web server lives, and has nobody to ask.
+        # The web server lives, and has nobody behind it.
         assert get(running.url + "/healthz").status_code == 503
         assert get(running.url + "/static/small.txt").status_code == 200
 

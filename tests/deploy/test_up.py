@@ -25,7 +25,7 @@ def test_two_stacks_are_up_at_once_on_a_port_each_and_leave_nothing_behind(site_
         assert done.returncode == 2
         assert f"port {port} is in use; name another with --port or leave it out" in done.stderr
         assert get(one.url, headers={"Host": "other.test"}).status_code == 200
-        # The first worker answers before the second one is there.
+        # The first worker responds before the second one is there.
         master = one.tree()[0]
         until(lambda: len(master.children()) == 2, "gunicorn has two workers")
         assert get(other.url + "posts/").status_code == 200

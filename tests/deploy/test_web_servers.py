@@ -21,10 +21,10 @@ from tests.deploy.production_host import NAME, Host, ask_plain, refused_by_serve
 from tests.deploy.test_edge import FOREIGN, Response, curl
 from tests.projects import write
 
-# One instance of the servers asks for everything.
+# One instance of the servers gets all requests.
 pytestmark = pytest.mark.servers
 
-# One stack for each server that ends TLS, and the cache that another server ends it for.
+# One stack for each server that terminates TLS, and the cache that needs another server for it.
 STACKS = [
     ("nginx-gunicorn", "none"),
     ("apache-modwsgi", "none"),
@@ -61,7 +61,7 @@ urlpatterns = [
 """
 TEXT = b"a { color: red }\n" * 100
 HASHED = "a.0123456789ab.css"
-# What is in no table of types, or in those of some machines alone; test_needs.py has the types of the usual ones.
+# What is in no table of types, or only in those of some machines; test_needs.py has the types of the usual ones.
 TYPES = {
     "js": ("text/javascript", "application/javascript"),
     "js.map": ("application/json", "application/octet-stream"),
@@ -239,7 +239,7 @@ def test_a_redirect_over_plain_http_does_not_speak_of_https_alone(host):
 
 def test_a_compressed_page_with_an_etag_is_not_sent_again(host):
     page = curl(host, "/tagged/", *GZIP)
-    # The others leave it to the project, or leave alone what has an ETag.
+    # The others leave it to the project, or do not touch what has an ETag.
     compresses = host.case.servers[-1].name in ("nginx", "apache", "caddy", "haproxy")
     assert (page.status, page.headers.get("content-encoding")) == (200, "gzip" if compresses else None)
     assert curl(host, "/tagged/", *GZIP, "-H", f"If-None-Match: {page.headers['etag']}").status == 304

@@ -22,7 +22,7 @@ from collections import Counter
 NAME = "example.org"
 PATHS = ("/authors/", "/healthz", "/static/small.txt")
 PAUSE_S = 0.1
-# Answers before it says that it has begun.
+# Responses before it says that it has begun.
 ENOUGH = 12
 
 
@@ -46,7 +46,7 @@ class Visitors:
         while not self.over.wait(PAUSE_S):
             for path in PATHS:
                 begun = time.monotonic()
-                # A server may close a keep-alive connection; a browser then asks on another.
+                # A server may close a keep-alive connection; a browser then uses another.
                 got = self._get(connection, path, tries=2 if keep else 1)
                 now = time.monotonic()
                 self.longest_s = max(self.longest_s, now - begun)

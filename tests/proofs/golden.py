@@ -19,7 +19,7 @@ from typing import Any
 from bench import paths
 
 FOLDER = paths.KIT / "tests" / "golden"
-# Subjects that have another name or place now -> where they are.
+# Subjects that have another name or place now -> the name and place.
 MOVED: dict[str, str] = dict.fromkeys(("slow-bodies", "slow-headers", "database-hangs"), "the fault of that name")
 MOVED |= {"database-stops": "the fault `database`", "service-stops": "the fault `caching-service`"}
 MOVED |= {"service-hangs": "the fault `caching-service-hangs`"}

@@ -40,7 +40,7 @@ SERVERS_CORE, LOAD_CORE = 0, 1
 #
 # uWSGI's cache saves Python, not connections: it opens and closes one a hit, since with keep-alive an idle client holds
 # a thread. An expert measured 87 to 116 microseconds of CPU time for its hits, and 19 for those of Nginx's own cache of
-# uWSGI's answers: the fast and safe place for such a cache is Nginx, and `nginx-microcache` is it.
+# uWSGI's responses: the fast and safe place for such a cache is Nginx, and `nginx-microcache` is it.
 BARS = {
     "staticgenerator": (LIMIT, 0.9),
     "nginx-microcache": (LIMIT, 0.75),

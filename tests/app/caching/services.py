@@ -38,7 +38,7 @@ def _on_socket(command: list[str], path: Path) -> Iterator[subprocess.Popen]:
             until(lambda: _accepts(path), f"{command[0]} listens")
             yield process
         finally:
-            # It has nothing to save. Asked to end, memcached takes a second.
+            # It has nothing to save. Told to end, memcached takes a second.
             process.kill()
 
 

@@ -168,7 +168,7 @@ def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is
     assert not stored(), "a header of its own"
     everywhere = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
     settings.CACHING_PAGE_HEADERS = everywhere | {"X-Content-Type-Options": "nosniff"}
-    # The last is added further out, and HSTS over HTTPS alone.
+    # The last is added further out, and HSTS over HTTPS only.
     assert stored() and stored(Strict_Transport_Security="max-age=60")
     assert not stored(X_Own="1")
     settings.CACHING_PAGE_HEADERS = everywhere

@@ -26,7 +26,7 @@ from tests.app.caching.layers import HTML, View, with_layer
 
 # What differs between two visitors.
 ADDRESS, COUNTRY = "203.0.113.9", "LI"
-# No page is asked for twice: a stored one would be given.
+# No page is requested twice: a stored one would be given.
 NUMBERS = itertools.count(1)
 FACTORIES = {"wsgi": RequestFactory, "asgi": AsyncRequestFactory}
 

@@ -153,7 +153,7 @@ def test_a_page_that_middleware_chooses_by_host_is_not_stored(
         return lambda request: (reads(request), get_response(request))[1]
 
     settings.ALLOWED_HOSTS = names
-    # Django's own middleware asks for the host of each request, to check it.
+    # Django's own middleware reads the host of each request, to check it.
     assert layer.stores(rendering(), projects=(CommonMiddleware, tenant), headers={"host": "a.test"}) is stored
 
 

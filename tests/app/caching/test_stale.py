@@ -61,7 +61,7 @@ def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monk
     monkeypatch.setattr(stale_rules, "watch", lambda model, pages_of, remembers: watched.update({model: pages_of}))
     settings.CACHING_LAYERS = {"page-cache": {}}
     settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/{own}/"]}
-    # What the proxy alone has is looked up in a row of the model, too.
+    # What only the proxy has is looked up in a row of the model, too.
     assert list(watched) == [User]
     assert watched[User](User(username="ann"), "changed").paths == {"/by/ann/", "/of-ann/"}
 

@@ -150,7 +150,7 @@ def without_servers(folder):
 
 def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path, monkeypatch):
     find = programs.find
-    # The stand-in for a Python is none for uv.
+    # uv does not take the stand-in for a Python.
     monkeypatch.setattr(
         programs, "find", lambda names, *more, **how: None if names == ["uv"] else find(names, *more, **how)
     )

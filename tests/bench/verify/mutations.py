@@ -215,7 +215,7 @@ def disguised(request: Request) -> bool:
     return request.path.rstrip("/").endswith(".css")
 
 
-# As a worker of an ordinary user, whoever runs the tests, behind a web server that says who the client is.
+# As a worker of an ordinary user, also if root runs the tests, behind a web server that says who the client is.
 ALWAYS = ("ordinary-user",)
 AFTER: dict[str, After] = {
     "ordinary-user": inside(user_id=65534, forwarded_for=lambda q: q.client),

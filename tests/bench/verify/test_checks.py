@@ -218,7 +218,7 @@ def found(mutant, site, names=(), layer=KEPT, running=None, **more):
     """The outcomes by check; checks with an account need the `login` check."""
     stages = {item.name: item.stage for item in all_checks()}
     needed = ["login"] if any(stages[name] == ACCOUNT for name in names) else []
-    if names != ["database-connections"]:  # whose number is known of PostgreSQL alone
+    if names != ["database-connections"]:  # whose number is known of PostgreSQL only
         running = running or FakeRunning(mutant)
     outcomes = verified(mutant.url, site, layer, checks=[*needed, *names], running=running, **more)
     return {item.check: item for item in outcomes}

@@ -245,7 +245,7 @@ def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     dropped = (Dropped(case.case_id, report_folder.LEVEL, 1, "it cannot be the best any more"),)
     Folder(folder).write(replace(info, dropped=dropped, ended_by="decided", plan=replace(info.plan, until="decided")))
     found = row(read(folder).boards[0], "nginx-uwsgi")
-    # The rounds alone do not prove the difference, but the race did.
+    # The rounds on their own do not prove the difference, but the race did.
     assert (found.verdict, found.loads["home"].verdict) == ("", "") and "after 1 round" in found.reason
 
 

@@ -87,7 +87,7 @@ def test_a_case_is_a_row_and_every_round_a_dot(eight):
     tables = re.findall(r"<tbody>.*?</tbody>", eight, flags=re.S)
     assert tables[0].count("<tr") == 8
     dots = [row.count("<circle") for row in re.findall(r"<tr.*?</tr>", tables[1], flags=re.S)]
-    assert sorted(dots) == [0, *[3] * 7]  # one has wrong answers, and so no figure
+    assert sorted(dots) == [0, *[3] * 7]  # one has wrong responses, and so no figure
 
 
 def test_what_several_cases_declare_is_said_once(tmp_path):

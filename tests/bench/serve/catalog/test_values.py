@@ -79,7 +79,7 @@ def test_what_is_no_host_name_is_refused(names):
 def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused):
     pattern = values.derived({**catalog.read().values["bench"].names, "server_names": names})["server_names_re"]
     assert [name for name in served + refused if re.fullmatch(pattern, name)] == served
-    # It stands in quotes, after a semicolon and at the end of a line, and counts no group of its own.
+    # It stands in quotes, after a semicolon and at the end of a line, and counts no group.
     assert not set(pattern) & set("\"'; \n")
     assert re.compile(pattern).groups == 0
 

@@ -28,7 +28,7 @@ def test_the_peak_is_counted_and_what_is_left_late_or_at_once_when_nothing_is(po
         assert counter.left(since=time.monotonic()) == 0
         with closing(psycopg2.connect(postgresql_database)):
             assert counter.left(since=time.monotonic() - connections.LEFT_S) == 1
-        # Of all connections of the cluster some are for its owner alone.
+        # Of all connections of the cluster some are for its owner only.
         assert counter.limit() in (37, 40)
 
 

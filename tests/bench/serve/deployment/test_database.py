@@ -238,7 +238,7 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
         assert not list((tmp_path / "theirs").iterdir())
         (lock,) = (tmp_path / "var" / "locks").iterdir()
         assert lock.name.startswith("sqlite-")
-    # Its own copy has one lock, whoever names it.
+    # Its own copy has one lock for all who name it.
     (tmp_path / "var" / "data").mkdir()
     for made in (True, False):
         chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", is_created=made)

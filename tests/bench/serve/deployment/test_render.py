@@ -53,7 +53,7 @@ def test_layers_replace_blocks_of_what_lies_below(tmp_path):
     assert "real_ip_header X-Real-IP;" in nginx
     assert "memcached_pass finished_pages;" in nginx
     assert "--- Layer nginx-memcached ---" in nginx
-    # Flat: it includes what the distribution brings alone.
+    # Flat: it includes only what the distribution brings.
     assert re.findall(r"include (.*);", nginx) == ["/etc/nginx/mime.types"]
 
 

@@ -24,7 +24,7 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
 
     def version(argv):
         asked[argv] += 1
-        # A program is asked while another has not answered yet.
+        # A program is started while another has printed nothing yet.
         two.wait(timeout=60)
         return "1.2"
 

@@ -17,7 +17,7 @@ from bench.serve.machine.identity import Identity
 from bench.serve.machine.supervise import Address
 
 ME = Identity("me", os.getuid(), os.getgid(), ())
-# Says where it takes connections, and who may: the process of that number only.
+# Says at which address it takes connections, and who may: the process of that number only.
 SAY = """
 import os, socket
 held = socket.socket(fileno=3)

@@ -256,7 +256,7 @@ def test_accounts_are_ordinary_and_each_one_new(db: None):
     user = get_user_model().objects.get(username=one["username"])
     assert not (user.is_staff or user.is_superuser)
     assert user.check_password(one["password"])
-    # Where the login form asks for a mail address.
+    # If the login form takes a mail address.
     assert user.email == user.username + MAIL
     # Pages that show a person's name show this one: the admin, Wagtail's sidebar.
     assert user.get_short_name() == user.username and user.username in user.get_full_name()

@@ -74,7 +74,7 @@ def one(folder: Path, kind: str, name: str = "site.yaml") -> dict:
 def of_compose(folder: Path) -> dict[str, dict]:
     """The services of compose.yaml that are containers of the chain, of its layer and of its services."""
     everything = read(folder / "compose.yaml")["services"]
-    # Others run once, or where somebody asks for them.
+    # Others run once, or on demand.
     return {name: of for name, of in everything.items() if name != "network" and "profiles" not in of}
 
 
@@ -147,7 +147,7 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
             "capabilities": {"drop": ["ALL"]},
         }
     mounted = [of["name"] for of in everything if "tls" in {mount["name"] for mount in of["volumeMounts"]}]
-    # The server that ends TLS alone has the key; stacks without a web server end none.
+    # Only the server that terminates TLS has the key; stacks without a web server terminate none.
     expected = [] if stack in WITHOUT_TLS else [found["containers"][0]["name"]]
     assert (tls, mounted) == (expected, expected)
 
@@ -166,7 +166,7 @@ def test_containers_start_from_the_inside_out_and_wait_for_each_other(rendered):
     assert list(in_pod) == ["memcached", "gunicorn", "nginx"]
     assert [of.get("restartPolicy") for of in in_pod.values()] == ["Always", "Always", None]
     assert [of["name"] for of in pod(folder)["containers"]] == ["nginx"]
-    # The cluster asks itself, as a balancer does: by address, over plain HTTP.
+    # The cluster sends requests itself, as a load balancer does: by address, over plain HTTP.
     asked = {"path": "/readyz", "port": "http", "scheme": "HTTP"}
     assert in_pod["nginx"]["readinessProbe"]["httpGet"] == asked
     assert in_pod["nginx"]["lifecycle"]["preStop"]["exec"]["command"][-1] == "sleep 5; kill -QUIT 1; sleep 30"
@@ -195,7 +195,7 @@ def test_a_size_limits_what_it_can(rendered):
         assert (of["mem_limit"], of["mem_reservation"], of["cpus"]) == ("512m", "384m", 1.0), name
     limits = pod(rendered("nginx-uwsgi", "kubernetes", size="silver"))["resources"]
     assert limits == {"requests": {"memory": "384Mi"}, "limits": {"memory": "512Mi", "cpu": "1.0"}}
-    # Without one each container has a start of its own, with room for what it stores in memory.
+    # Without one each container has another start, with room for what it stores in memory.
     folder = rendered("nginx-uwsgi", "kubernetes", "staticgenerator")
     assert "resources" not in pod(folder)
     stores = sum(int(it["emptyDir"]["sizeLimit"][:-2]) for it in pod(folder)["volumes"] if "emptyDir" in it)
@@ -400,7 +400,7 @@ def test_kustomize_accepts_the_manifests(rendered):
         text = json.dumps(made[kind])
         assert made["ConfigMap"]["metadata"]["name"] in text, "its name has the hash of its content"
         assert '"registry.example.org/benchapp:1"' in text and '"image": "benchapp"' not in text
-    # What a new version applies before the site: all but it.
+    # What a new version applies before the site: everything else.
     of_site = {kind for kind, item in made.items() if _component(item) == "site"}
     assert of_site == {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"}
 

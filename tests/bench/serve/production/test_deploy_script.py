@@ -20,7 +20,7 @@ from tests.waiting import until
 
 __all__ = ["own_var"]
 
-# The processes below the main one, as often as they are asked for: before the reload, and then each second.
+# The processes below the main one, as often as they are listed: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
 SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
 

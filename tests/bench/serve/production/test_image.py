@@ -168,7 +168,7 @@ def test_a_manage_py_that_sets_its_settings_runs_with_those_of_the_kit(tmp_path,
     lines = [line for line in (host / "site.env").read_text().splitlines() if not line.startswith("#")]
     env = {**dict(line.split("=", 1) for line in lines), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     env |= {"BENCHAPP_DATABASE_URL": f"sqlite:///{database}", "SHOP_KEY": "none", "PYTHONPATH": f"{host}/python"}
-    # What the script of a host asks systemd for is the command that is its end.
+    # The script of a host ends with this command, by systemd.
     systemd_run = tmp_path / "systemd-run"
     systemd_run.write_text('#!/bin/sh\nwhile case $1 in --*) ;; *) false;; esac; do shift; done\nexec "$@"\n')
     systemd_run.chmod(0o755)

@@ -222,7 +222,7 @@ def test_production_with_a_server_in_front_ends_tls_before_it(rendered):
     files = rendered("nginx-uwsgi", "varnish")
     assert "benchapp-haproxy-tls.service" in files["benchapp-certificate"]
     assert "-a /run/benchapp/varnish.sock,PROXY,mode=0660 " in files["systemd/benchapp-varnish.service"]
-    # All of it is in front; what is behind listens for that alone.
+    # All of it is in front; what is behind listens for that only.
     assert re.findall(r"\n +bind (\S+)", files["tls.cfg"]) == ["0.0.0.0:80", "[::]:80", "0.0.0.0:443", "[::]:443"]
     assert set(re.findall(r"listen (\S+?)[ ;]", files["nginx.conf"])) == {"127.0.0.1:8001"}
     assert {"haproxy", "varnish", "nginx"} <= set(
@@ -400,7 +400,7 @@ def test_the_firewall_lets_in_ssh_and_the_site(stack, changes, let_in, rendered,
     assert re.findall(r"^ +(.*dport.*) accept$", text, re.M) == let_in
     assert "policy drop;" in text
     (tmp_path / "nftables.conf").write_text(text)
-    # In a network of its own, where nobody has rules.
+    # In a separate network, in which nobody has rules.
     words = ["unshare", "--net", "--map-root-user", "nft", "--check", "--file", tmp_path / "nftables.conf"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)

@@ -40,7 +40,7 @@ LAYERED = [
 SIZE = "silver"
 HERE = Path("/tmp/here")
 USERS = ("user", "web_user", "cache_user")
-# A variable of the unit alone: by it a deploy knows that the application is loaded.
+# A variable of the unit only: by it a deploy knows that the application is loaded.
 LOADED = "BENCHAPP_LOADED"
 Facts = dict[str, Any]
 
@@ -157,7 +157,7 @@ def test_a_program_is_the_same_here_on_a_host_and_in_containers(stack, layer, pr
 
     containers.write(case, tmp_path / "compose", "compose")
     containers.write(case, tmp_path / "kubernetes", "kubernetes")
-    # One user runs all of them, so that no server has a directory of its own.
+    # One user runs all of them, so that no server has a separate directory.
     in_one = replace(host.places, private=False)
     compose = of_compose(tmp_path / "compose")
     assert compose.keys() == expected.keys()

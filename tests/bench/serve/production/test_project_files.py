@@ -169,7 +169,7 @@ def test_uploads_are_outside_of_releases_and_closed_to_all_but_two(new_project, 
     assert set(writes.values()) <= {False}, "the web server only reads"
     if stack == "nginx-gunicorn":
         assert f"alias {media}/;" in files["nginx.conf"]
-    # The application's own files, its SQLite database among them, are in a directory that is its user's alone.
+    # The application's own files, its SQLite database among them, are in a directory that only its user has.
     assert "StateDirectory=benchapp\nStateDirectoryMode=0750\n" in "".join(files.values())
 
 
@@ -190,7 +190,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert "`benchapp-backup`" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
     assert "`default`, `places`" in files["INSTALL.md"]
     assert "Nothing backs up the database `legacy`: do it yourself." in files["INSTALL.md"]
-    # As it stands below deploy/, where it parses as Python.
+    # As it stands below deploy/, as a template that parses as Python.
     assert files["backups.py"] == (paths.DEPLOY / "production/one-host/backups.py").read_text("utf-8")
     assert "\nif ! benchapp-manage invalidatepages; then\n" in files["benchapp-restore"]
 
@@ -315,7 +315,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     assert not re.search(
         r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|MEDIA|[Uu]ploads|sqlite", scripts
     )
-    # The kit's own health check is asked.
+    # The kit's own health check is requested.
     assert "https://example.org:443/.ready; do" in files["benchapp-deploy"]
     assert "/([.]health|" in files["nginx.conf"] and "answer as before" not in files["INSTALL.md"]
     assert "does **not** have yet" in files["INSTALL.md"]

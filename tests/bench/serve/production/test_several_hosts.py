@@ -27,7 +27,7 @@ OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.c
 OWN |= {"benchapp-database", "benchapp-ready", "postgresql.service.conf"}
 # They name all units of their host.
 OF_UNITS = ("benchapp.target", "benchapp-alert@.service", "benchapp-check", "benchapp-deploy", "benchapp-updated")
-# Each host asks its own servers.
+# Each host sends requests to its own servers.
 OF_SERVERS = ("benchapp-deploy", "benchapp-status")
 # The playbook does it on several.
 OF_ONE_HOST = {"INSTALL.md", "benchapp-install", "nftables.conf"}
@@ -95,12 +95,12 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
             if name in OF_SERVERS:
                 continue
             if name in OF_UNITS:
-                # Those of its own units alone.
+                # Only those of this host's units.
                 assert set(re.findall(r"[\w.@-]+", found[name])) <= set(re.findall(r"[\w.@-]+", one[name])), (
                     f"{host} {name}"
                 )
             elif name == "tmpfiles.conf":
-                # The logs of its own servers alone.
+                # Only the logs of this host's servers.
                 assert set(found[name].splitlines()) <= set(one[name].splitlines()), host
             elif not name.endswith("memcached.service"):
                 assert without_addresses(found[name]) == without_addresses(one[name]), f"{host} {name}"

@@ -194,11 +194,11 @@ def test_each_rule_has_a_fact_that_it_finds():
     "facts",
     [
         {},
-        # The kit sets hosts where it serves.
+        # The kit sets hosts when it serves.
         {"allowed_hosts": ("example.org",)},
         {"settings": {"SECURE_SSL_REDIRECT": True, "SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}},
         {"conn_max_age": {"default": 600}},
-        # A health check is answered whatever the host, and a page of a tool may be for some alone.
+        # A health check gets its page whatever the host, and a page of a tool may be for some only.
         of(HEALTH, here=400),
         {"django": "6.1.3"},
         {"django": "7.0"},
@@ -217,7 +217,7 @@ def test_each_rule_has_a_fact_that_it_finds():
         # Settings that only hold while DEBUG is on, as it is here.
         {"mail_backends": {"EMAIL_BACKEND": f"{MAIL}.console.EmailBackend"}, "debug": True, "statements": IN_DEBUG},
         {"uncached_loaders": True, "debug": True, "statements": IN_DEBUG},
-        # Django is not asked for a version of its own.
+        # Nobody looks for another version of Django.
         {"django": "10.0.1"},
         # Four of them fit, and nobody knows.
         {"worker_mb": 250.0},
@@ -343,7 +343,7 @@ def test_uploads_need_a_web_server_and_a_path_of_their_own():
     assert advice.what.startswith("/media/ is a 404 on stacks without a web server")
     (advice,) = found({**sent, "media_url": None})
     assert "no path below the site" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
-    # Nobody moves them out of the release, and the kit does not know where they are.
+    # Nobody moves them out of the release, and the kit does not know their place.
     assert names(sent, reads_environment=True) == ["uploads-not-served", "uploads-in-release"]
 
 
@@ -566,7 +566,7 @@ def test_a_per_site_cache_inside_of_sessions_gives_visitors_each_other_s_pages()
         ({}, {"CACHING_QUERY": ["page"]}),
         ({"linked_parameters": {"/": ("utm_source",)}}, {}),
         ({"linked_parameters": {"/": ("page",)}}, {"CACHING_QUERY_IGNORED": ["pag*"]}),
-        # No cache stores that page, or it is none of those that were looked at.
+        # No cache stores that page, or nobody has looked at it.
         ({"cookies": ("csrftoken",)}, {}),
         ({"linked_parameters": {"/login/": ("next",)}}, {}),
     ],

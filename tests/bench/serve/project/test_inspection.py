@@ -418,7 +418,7 @@ def test_names_of_this_machine_are_no_names_of_the_site(new_project):
 
 def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
     down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
-    # A replica is where the default one is, whichever that is.
+    # A replica has the place of the default one, whichever that is.
     replica = "DATABASES['replica'] = {**DATABASES['default'], 'TEST': {'MIRROR': 'default'}}"
     folder = new_project(f"DATABASES['second'] = {down}\n{replica}")
     facts = inspection.inspect(description.read(folder), closely=True)

@@ -33,14 +33,14 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert found.static_root != open_project().static_root
     assert found.names["wsgi"] == "shop.wsgi:application"
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
-    # Its ASGI application is wrapped: Django has no answer to a WebSocket.
+    # Its ASGI application is wrapped: Django has no response to a WebSocket.
     assert found.names["asgi"] == "benchapp_overlay.asgi:application"
     assert found.environment({})["OVERLAID_ASGI"] == "shop.asgi:application"
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
     assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop.session|$1", "csrftoken")
     assert found.names["session_cookie_re"] == r"shop\x2esession\x7c\x241"
     assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
-    # None of its pages has it, but a server that answers with a stored page looks at the cookie.
+    # None of its pages has it, but a server that sends a stored page looks at the cookie.
     assert page_headers(found)["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_PAGE_CACHE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
@@ -93,7 +93,7 @@ def test_what_no_cache_is_asked_for(new_project):
         assert kit.match(path), path
     for path in ("", "posts/", "posts/7/", "healthz-of-the-nation/", "__probe__/page/1/"):
         assert not kit.match(path), path
-    # Of another project all but its public pages, and in production the probes, too.
+    # Of another project all except its public pages, and in production the probes, too.
     folder = new_project("", '[tool.benchapp]\npublic = ["/", "/blog/", "/about"]\nlogin.url = "/blog/login/"\n')
     project = open_project(folder)
     found = re.compile(bypass_re(project, True))

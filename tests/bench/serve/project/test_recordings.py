@@ -479,7 +479,7 @@ def test_the_requests_of_one_second_are_spread_over_it(tmp_path):
     seconds = (0, 0, 1, 1, 1, 1)
     path.write_text("".join(LINE.format(second=second, request="GET / HTTP/1.1", status=200) for second in seconds))
     assert recordings.access_log(path).times_s == (0.0, 0.5, 1.0, 1.25, 1.5, 1.75)
-    # But not where the server writes parts of a second.
+    # But not if the server writes parts of a second.
     path.write_text("".join(FORMATS["the kit's haproxy"].replace("1.123", ms).format("GET /") + "\n" for ms in PARTS))
     assert recordings.access_log(path).times_s == pytest.approx((0, 0, 0.2))
 

@@ -59,7 +59,7 @@ def interpreter(request, prefixed, monkeypatch):
     """One whose commands run on their own, or in a warm process."""
     monkeypatch.setenv("CALLERS", "1")
     if request.param == "warm":
-        # So that none runs alone.
+        # So that each has company.
         monkeypatch.setattr(subprocess, "run", None)
     else:
         monkeypatch.setattr(run_command, "_warm", {})

@@ -78,7 +78,7 @@ def make(tmp_path, tmp_path_factory):
         ),
         (f"[path('style/', style), re_path('^things/$', api), {ADMIN}]", "", "", "/things/", "/things/"),
         ("[path('', api), path('about/', page)]", "", "", "/", "/"),
-        # A named check of health is no page, where there is one.
+        # A named check of health is no page, if there is one.
         ("[path('up/', page), path('polls/', page)]", "", 'health = "/up/"', "/polls/", "/up/"),
         ("[path('polls/', page)]", "", 'health = "/polls/"', "/polls/", "/polls/"),
         # An error is said as it is.
