@@ -82,7 +82,7 @@ def test_the_lock_file_has_no_tool_of_development_or_instrument():
     assert not others & pins("requirements.lock", PYTHONS[0]).keys()
 
 
-def test_mod_wsgi_is_pinned_as_the_makefile_asks():
+def test_mod_wsgi_is_pinned_as_the_makefile_says():
     asked = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
     (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
     assert Requirement(asked[1]).specifier.contains(version)

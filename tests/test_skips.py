@@ -45,7 +45,7 @@ NO_BOOT = "no machine can be booted: Failed to start"
         ("true", NO_BOOT, True),
     ],
 )
-def test_a_missing_program_fails_in_ci_alone(tmp_path, monkeypatch, ci, reason, fails):
+def test_a_missing_program_fails_in_ci_only(tmp_path, monkeypatch, ci, reason, fails):
     monkeypatch.setenv("CI", ci)
     (tmp_path / "test_it.py").write_text(TESTS.format(reason=reason))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -141,7 +141,7 @@ def test_the_access_log_has_a_line_a_request(client: Client, site_with: Site, db
         ("10.0.0.1", "/posts/", 400),
     ],
 )
-def test_health_is_asked_by_address(client: Client, site_with: Site, db: None, host: str, path: str, status: int):
+def test_health_is_requested_by_address(client: Client, site_with: Site, db: None, host: str, path: str, status: int):
     with site_with(ALLOWED_HOSTS=".example.org", BENCHAPP_HTTPS="1"):
         assert client.get(path, headers={"Host": host}).status_code == status
 

@@ -185,7 +185,7 @@ def test_a_list_of_one_page_has_no_pager(client: Client, db: None):
 
 @pytest.mark.parametrize("base", [*LISTS, "/authors/{author}/", "/posts/{post}/"])
 @pytest.mark.parametrize(("page", "target"), [("2", "page/2/"), (" 2 ", "page/2/"), ("1", "")])
-def test_jump_goes_to_the_page_asked_for(client: Client, rows: Rows, base: str, page: str, target: str):
+def test_jump_goes_to_the_page_requested(client: Client, rows: Rows, base: str, page: str, target: str):
     base = base.format(author=rows.author.pk, post=rows.post.pk)
     response = client.get(f"{base}jump/", {"page": page})
     assert (response.status_code, response["Location"]) == (302, f"{base}{target}")
@@ -315,7 +315,7 @@ def test_there_is_an_icon_where_clients_look_for_one(client: Client):
     assert b"".join(response).startswith(b"\0\0\1\0")
 
 
-def test_health_check_asks_no_database(client: Client):
+def test_health_check_uses_no_database(client: Client):
     response = client.get("/healthz")
     assert (response.status_code, response.content) == (200, b"ok\n")
     assert response["Content-Type"].startswith("text/plain")

@@ -174,7 +174,7 @@ def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
     assert laid_over(more=textwrap.dedent(said))["COMPRESS_ROOT"] == "/srv/shop/static"
 
 
-def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):
+def test_logs_and_file_caches_go_elsewhere_where_it_is_only_tried(laid_over, tmp_path):
     found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
     assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
     assert found["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
@@ -316,7 +316,7 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
 
 
-def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_alone(laid_over):
+def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_only(laid_over):
     stock = "django.core.cache.backends.memcached.PyMemcacheCache"
     locmem = "django.core.cache.backends.locmem.LocMemCache"
     url = {"BENCHAPP_CACHE_URL": "pymemcache://127.0.0.1:1", "BENCHAPP_CACHE_SECONDS": "7"}

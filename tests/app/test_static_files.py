@@ -129,7 +129,7 @@ def test_nothing_else_is_served(collected: StaticFiles, folder: Path, path: str)
     assert status_of(collected, path) == 404
 
 
-def test_only_what_has_changed_is_compressed_anew(tmp_path: Path):
+def test_only_what_has_changed_is_compressed_again(tmp_path: Path):
     file, made = tmp_path / "a.css", [f"{tmp_path}/a.css.br", f"{tmp_path}/a.css.gz"]
     file.write_text("a { color: red }\n" * 100)
     compressor, compressed = ChangedFiles(quiet=True), []

@@ -129,7 +129,7 @@ def test_what_a_backup_holds_comes_back(request, database, tmp_path, host):
     assert site.files() == [name]
 
 
-def test_a_database_that_migrate_alone_has_filled_is_replaced_without_force(fresh):
+def test_a_database_that_only_migrate_has_filled_is_replaced_without_force(fresh):
     file = fresh.made()
     fresh.sql("DELETE FROM auth_permission")
     done = fresh.restore(file)

@@ -66,7 +66,7 @@ def test_the_note_ends_with_a_site_that_serves(host):
     assert ask(host, "/static/small.txt")[0] == 200
 
 
-def test_certbot_was_answered_and_its_certificate_is_served(host):
+def test_certbot_got_its_response_and_its_certificate_is_served(host):
     """By the last step of the note; the steps before had another certificate served."""
     asked = f"openssl s_client -connect 127.0.0.1:443 -servername {NAME} < /dev/null 2> /dev/null"
     renewed = host.run(f"openssl x509 -noout -serial -in {RENEWED}")

@@ -68,7 +68,7 @@ def test_a_deploy_during_a_slow_request_loses_none(stack, site_url, tmp_path):
     assert deploy["operator"] == "reload", deploy
 
 
-def test_the_socket_of_granian_is_for_its_group_alone_and_no_hindrance_after_a_kill(site_url):
+def test_the_socket_of_granian_is_for_its_group_only_and_no_hindrance_after_a_kill(site_url):
     runnable("nginx-granian")
     with deployment.deployed(resolved("nginx-granian", database_url=site_url, changes=FEW)) as running:
         assert stat.S_IMODE((running.layout.sockets / "granian.sock").stat().st_mode) == 0o660

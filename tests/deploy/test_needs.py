@@ -231,12 +231,12 @@ current = over(CURRENT)
 
 @current
 @pytest.mark.parametrize(("page", "encoding"), [("events/", "identity"), ("events/", "gzip"), ("awaited/", "gzip")])
-def test_the_first_piece_of_a_streamed_answer_arrives_at_once(served, page, encoding):
+def test_the_first_piece_of_a_streamed_response_arrives_at_once(served, page, encoding):
     assert after_first_piece_s(served.url, page, encoding) > 2 * PIECE_S
 
 
 @over(LAYERED)
-def test_no_layer_holds_a_streamed_answer_back(served):
+def test_no_layer_holds_a_streamed_response_back(served):
     assert after_first_piece_s(served.url, "events/", "identity") > 2 * PIECE_S
 
 
@@ -322,7 +322,7 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
 
 
 @current
-def test_a_balancer_may_ask_for_health_by_address_and_for_nothing_else(served):
+def test_a_balancer_may_request_health_by_address_and_nothing_else(served):
     assert get(f"{served.url}health/", headers={"Host": "10.1.2.3"}).text == "127.0.0.1"
     assert get(f"{served.url}", headers={"Host": "10.1.2.3"}).status_code == 400
 
@@ -427,7 +427,7 @@ urlpatterns = [path("", lambda request: HttpResponse("home")), path("media/<path
 """
 
 
-def test_uploads_that_a_view_protects_are_sent_when_it_says_so_alone(new_project):
+def test_uploads_that_a_view_protects_are_sent_when_it_says_so_only(new_project):
     runnable("nginx-gunicorn")
     media = "MEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'uploads'"
     folder = new_project(media, '[tool.benchapp]\nprotected = "/protected/"\n')

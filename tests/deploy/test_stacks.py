@@ -79,11 +79,11 @@ def test_the_servers_accept_their_files(stack, layer):
 
 
 @pytest.mark.parametrize("stack", few.few([stack for stack in STACKS if stack != ON_POSTGRESQL], few.of_stack))
-def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
+def test_a_stack_gives_the_right_responses(stack, site_url, verifier):
     gives_the_right_answers(stack, "none", site_url, verifier)
 
 
-def test_the_answers_are_right_on_postgresql_too(postgresql_url, verifier):
+def test_the_responses_are_right_on_postgresql_too(postgresql_url, verifier):
     """As expected of the same rows on SQLite."""
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
         done = command("manage.py", *words, database=postgresql_url)
@@ -108,7 +108,7 @@ def wrong_answers(verifier: Verifier, running: Running) -> list[Outcome]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("stack", "layer"), [pair for pair in LAYERED if pair != FULL])
-def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
+def test_a_layer_gives_the_right_responses(stack, layer, site_url, verifier):
     runnable(stack, layer)
     case = resolved(stack, layer, database_url=site_url, changes=FEW, env=QUICK_LOGINS)
     with deployment.deployed(case) as running:
@@ -187,7 +187,7 @@ def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inne
         assert idle.recv(1) != b"", "closed"
 
 
-def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
+def test_an_emptied_layer_begins_again_on_the_same_address(site_url, tmp_path):
     runnable("nginx-uwsgi", "page-cache+staticgenerator")
     case = resolved("nginx-uwsgi", "page-cache+staticgenerator", database_url=site_url, changes=FEW)
     with deployment.deployed(case, run_dir=tmp_path / "run") as running:

@@ -160,7 +160,7 @@ def test_a_file_that_was_compressed_ahead_is_sent_to_who_takes_it(host, accepted
 
 
 @files
-def test_a_compressed_file_that_is_asked_for_by_name_is_a_file(host):
+def test_a_compressed_file_that_is_named_is_a_file(host):
     response = curl(host, f"/static/{HASHED}.gz", *GZIP)
     assert "content-encoding" not in response.headers
     assert gzip.decompress(response.body) == TEXT
@@ -168,7 +168,7 @@ def test_a_compressed_file_that_is_asked_for_by_name_is_a_file(host):
 
 @files
 @pytest.mark.parametrize("accepts", [(), GZIP, BROTLI], ids=["plain", "gzip", "br"])
-def test_several_ranges_are_one_answer_with_one_type(host, accepts, tmp_path):
+def test_several_ranges_are_one_response_with_one_type(host, accepts, tmp_path):
     """Of several parts, or one that has them all, or the whole file."""
     head = tmp_path / "head"
     curl(host, f"/static/{HASHED}", "--http1.1", "-r", "0-1,5-6", "-D", str(head), *accepts)
@@ -210,7 +210,7 @@ def test_clients_that_do_not_read_hold_no_worker(host):
         assert time.monotonic() - begun < 10
 
 
-def test_only_health_is_answered_whatever_the_host(host):
+def test_only_health_gets_a_response_whatever_the_host(host):
     """The application gets a name that it knows; what is refused has the headers that every response has."""
     for name in ("10.1.2.3", "10.1.2.3:8000", FOREIGN, f"{NAME}.{FOREIGN}"):
         response = curl(host, "/health/", "-H", f"Host: {name}")
@@ -223,13 +223,13 @@ def test_only_health_is_answered_whatever_the_host(host):
         assert ask_plain(host, "/health/", name) == (200, None)
 
 
-def test_an_offer_of_http2_is_made_in_the_handshake_alone(host):
+def test_an_offer_of_http2_is_made_in_the_handshake_only(host):
     assert curl(host, "/health/", "--http2").version == "HTTP/2"
     response = curl(host, "/health/", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: h2")
     assert (response.status, response.version, response.headers.get("upgrade")) == (200, "HTTP/1.1", None)
 
 
-def test_a_redirect_over_plain_http_does_not_speak_of_https_alone(host):
+def test_a_redirect_over_plain_http_does_not_speak_of_https_only(host):
     connection = http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30)
     connection.request("GET", "/", headers={"Host": NAME})
     response = connection.getresponse()
@@ -245,6 +245,6 @@ def test_a_compressed_page_with_an_etag_is_not_sent_again(host):
     assert curl(host, "/tagged/", *GZIP, "-H", f"If-None-Match: {page.headers['etag']}").status == 304
 
 
-def test_caddy_names_itself_alone(host):
+def test_caddy_names_only_itself(host):
     if host.case.servers[-1].name == "caddy":
         assert curl(host, "/").headers["server"] == "Caddy"

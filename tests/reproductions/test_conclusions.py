@@ -76,7 +76,7 @@ def test_a_claim_about_ratios_is_judged_by_its_whole_interval(claim, verdict):
     assert verdict not in (HOLDS, NOT) or found.low <= found.ratio <= found.high
 
 
-def test_places_that_differ_in_what_is_asked_are_named_with_their_stack():
+def test_places_that_differ_in_what_is_requested_are_named_with_their_stack():
     home = [trial("fast", number, 200.0 + number, workload="home") for number in (1, 2, 3)]
     login = [trial("fast", number, 100.0 + number, workload="login") for number in (1, 2, 3)]
     claim = {
@@ -89,7 +89,7 @@ def test_places_that_differ_in_what_is_asked_are_named_with_their_stack():
     assert found.says == "fast on home to fast on login, requests per second"
 
 
-def test_one_round_and_wrong_answers_prove_nothing():
+def test_one_round_and_wrong_responses_prove_nothing():
     claim = sides("fast", "slow", at_least=1)
     assert judged(claim, [run(rounds(count=1))]).verdict == INCONCLUSIVE
     wrong = Outcome("fast", "none", "content", ok=False, expected="a page", got="another")
@@ -133,7 +133,7 @@ def test_two_runs_are_compared_without_pairing_their_rounds():
         ({}, {"rating": "LOW", "began_at_request": 3000}, INCONCLUSIVE),
     ],
 )
-def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(changes, claim, verdict):
+def test_a_rating_by_the_spread_of_rounds_only_proves_nothing(changes, claim, verdict):
     first, *others = rounds({"slow": 100.0})
     made = run([changed(first, **changes), *others])
     assert judged({"left": {"stack": "slow"}, **claim}, [made]).verdict == verdict

@@ -52,7 +52,7 @@ def test_what_has_no_fault_is_high_without_a_reason():
     assert (worst(rated), reasons(rated), unknown([trial(1), trial(2)])) == (HIGH, [], [])
 
 
-def test_one_error_in_50000_answers_is_neither_all_of_them_nor_none():
+def test_one_error_in_50000_responses_is_neither_all_of_them_nor_none():
     """Of a load that failed for it, by a tool that counts no statuses."""
     rated = rate([trial(1), broken(responses_not_2xx=1, responses_before_failure=49_999)])
     rating, text = rated["errors"]
@@ -92,7 +92,7 @@ def test_a_server_that_is_killed_and_stays_down_is_low():
     assert "a share of 1 " in rate([broken(errors_connect=0)])["errors"][1]
 
 
-def test_a_case_without_a_valid_trial_is_rated_by_failed_loads_alone():
+def test_a_case_without_a_valid_trial_is_rated_by_failed_loads_only():
     discarded = replace(trial(1), status="discarded", reason="interference: busy")
     no_load = broken(2, came_back=None, oom_kills=None, restarts=None)
     assert [worst(rate(made)) for made in ([], [discarded, discarded], [discarded, no_load])] == [None] * 3

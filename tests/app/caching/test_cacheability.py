@@ -95,7 +95,7 @@ class CookieInALine(HttpResponse):
         CookieInALine("a page"),
     ],
 )
-def test_other_answers_are_not_stored(response: HttpResponse):
+def test_other_responses_are_not_stored(response: HttpResponse):
     assert not may_store(RequestFactory().get("/"), response)
 
 
@@ -157,7 +157,7 @@ def test_requests_that_a_cached_page_serves_and_whose_page_is_stored(
     assert not may_serve(RequestFactory().get("/?a=1"))
 
 
-def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is_stored(settings):
+def test_a_page_has_every_header_of_all_pages_and_no_other_where_only_a_body_is_stored(settings):
     def stored(**changes: str | None) -> bool:
         headers = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
         found = {name.replace("_", "-"): value for name, value in {**headers, **changes}.items()}

@@ -47,7 +47,7 @@ def test_what_the_rules_of_cacheability_forbid_is_stored_by_no_layer(layer: Acti
 
 
 @pytest.mark.parametrize("headers", [{"HX-Request": "true"}, {"cookie": "sessionid=x"}, {"host": "foreign.test"}])
-def test_a_cached_page_is_no_answer_to_what_bypasses_the_cache(inside: ActiveLayer, headers: dict[str, str]):
+def test_a_cached_page_is_no_response_to_what_bypasses_the_cache(inside: ActiveLayer, headers: dict[str, str]):
     layered = inside.over(rendering())
     page, bypassing, again = (layered(RequestFactory().get("/a/", headers=asked)) for asked in ({}, headers, {}))
     assert page.content == again.content != bypassing.content
@@ -181,7 +181,7 @@ def test_a_view_that_reads_the_host_by_whatever_way_is_not_stored(layer: ActiveL
     assert layer.stores(view, "/posts/7/", projects=(CommonMiddleware,), headers={"host": "a.test"})
 
 
-def test_middleware_that_answers_by_host_itself_is_not_stored(layer: ActiveLayer, settings):
+def test_middleware_that_responds_by_host_itself_is_not_stored(layer: ActiveLayer, settings):
     settings.ALLOWED_HOSTS = ["a.test", "b.test"]
 
     def responses(get_response: View) -> View:

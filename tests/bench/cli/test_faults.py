@@ -71,9 +71,7 @@ def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_pat
     [(("worker", "front-server"), 1), (("worker", "application"), 1), (("worker",), 0), (("replaced", "worker"), 0)],
     ids=str,
 )
-def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
-    capsys, tmp_path, monkeypatch, faults, status
-):
+def test_a_fault_named_that_is_made_nowhere_fails_with_its_reason(capsys, tmp_path, monkeypatch, faults, status):
     """The first is impossible for this stack, the second fails when made."""
     up = FakeUp()
     up.outcomes["application"] = "skipped"

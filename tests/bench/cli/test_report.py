@@ -22,7 +22,7 @@ def command(*argv: str) -> int:
     return report_command.main(arguments(argv, report_command))
 
 
-def test_the_last_line_is_the_answer_in_at_most_25_words(plain, capsys):
+def test_the_last_line_is_the_verdict_in_at_most_25_words(plain, capsys):
     assert command(str(plain)) == 0
     path, answer = capsys.readouterr().out.splitlines()
     assert path == str(plain / "report.html") and len(answer.split()) <= 25

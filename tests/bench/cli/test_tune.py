@@ -134,7 +134,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, s
     assert re.search(r"\ngunicorn-uvicorn +skipped: program not installed: uvicorn\n", output)
 
 
-def test_the_stack_of_the_best_worker_class_is_the_answer(go, sites, tmp_path, capsys, monkeypatch):
+def test_the_stack_of_the_best_worker_class_is_the_result(go, sites, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(local, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
     assert go("granian") == 0
     output = " ".join(capsys.readouterr().out.split())
@@ -142,7 +142,7 @@ def test_the_stack_of_the_best_worker_class_is_the_answer(go, sites, tmp_path, c
     assert f"next: python -m bench render granian-asgi --values {tmp_path / 'run' / 'values.toml'}" in output
 
 
-def test_a_stack_with_wrong_answers_has_no_settings(go, sites, tmp_path, capsys):
+def test_a_stack_with_wrong_responses_has_no_settings(go, sites, tmp_path, capsys):
     sites.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
     assert go("nginx-gunicorn") == 1
     output = capsys.readouterr().out

@@ -312,7 +312,7 @@ def test_the_checks_are_listed_with_what_each_proves(capsys):
         assert f"{item.name} {item.group} {' '.join(item.title.split())}" in words
 
 
-def test_the_site_is_asked_for_its_answers_once(deployments, monkeypatch):
+def test_the_site_is_requested_once_for_its_responses(deployments, monkeypatch):
     asked = []
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
     one = Verifier(kit(), Selection(("status",)))
@@ -352,7 +352,7 @@ def changed_by_another(site, monkeypatch, times):
     monkeypatch.setattr(verifier, "prepare", prepare)
 
 
-def test_rows_that_another_program_changed_are_no_wrong_answer(capsys, deployments, monkeypatch, site):
+def test_rows_that_another_program_changed_are_no_wrong_response(capsys, deployments, monkeypatch, site):
     changed_by_another(site, monkeypatch, times=1)
     status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
     assert status == 0
@@ -367,7 +367,7 @@ def test_rows_that_change_on_and_on_end_it_without_a_verdict(capsys, deployments
     assert err.splitlines() == [f"{CHANGED}; it is verified again", f"benchapp verify: {CHANGED}"]
 
 
-def test_a_wrong_page_is_a_wrong_answer_when_the_rows_are_the_same(capsys, deployments):
+def test_a_wrong_page_is_a_wrong_response_when_the_rows_are_the_same(capsys, deployments):
     deployments["gunicorn"] = "other-content"
     status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
     assert status == 1

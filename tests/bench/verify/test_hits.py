@@ -150,7 +150,7 @@ def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(v
 
 
 @pytest.mark.parametrize(("rendered", "right"), [({"Set_Cookie": "a=1; Expires=2"}, True), ({}, False)])
-def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, right):
+def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_again(rendered, right):
     kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
     description = SimpleNamespace(reads_environment=False)
     site = SimpleNamespace(description=description, expected=lambda path: ExpectedPage(200, "", ""))

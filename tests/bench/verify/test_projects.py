@@ -203,7 +203,7 @@ def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     assert found.not_tried.startswith("it writes to the project's own database: give --allow-writes")
 
 
-def test_superusers_are_made_in_a_copy_alone(site, url):
+def test_superusers_are_made_in_a_copy_only(site, url):
     admin = saying(site, login=Login("/sign-in/", page="/me/", proof="Signed in as {name}.", superuser=True))
     (found,) = verified(url, replace(admin, is_copy=False), checks=["login"])
     assert found.not_tried.startswith("superusers are made only in a copy of the database: name two accounts")

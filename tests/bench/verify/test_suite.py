@@ -178,7 +178,7 @@ def test_its_own_error_for_an_unknown_host_is_the_projects(mutant, site):
     assert "its own 500" in why
 
 
-def test_a_health_check_that_is_answered_for_any_host_is_no_page_of_visitors(mutant, site):
+def test_a_health_check_that_responds_for_any_host_is_no_page_of_visitors(mutant, site):
     mutant.reset("any-host")
     path = site.urls["list"]
     own = replace(site, description=structs.replace(site.description, health=path, public=("/",)))
@@ -205,7 +205,7 @@ def test_the_suite_gives_up_a_silent_server(site, monkeypatch):
     assert {item.not_tried for item in rest} == {"the checks that failed have taken 0.1 s already"}
 
 
-def test_a_slow_server_that_answers_rightly_is_asked_to_the_end(mutant, site, monkeypatch):
+def test_a_slow_server_that_responds_rightly_is_tested_to_the_end(mutant, site, monkeypatch):
     monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.0)
     mutant.reset()
     outcomes = verified(mutant.url, site, checks=["status", "head", "redirects"])
@@ -251,7 +251,7 @@ def test_a_redirect_of_the_project_itself_is_neither_a_file_nor_another_page(mut
     assert found(mutant, RedirectingSite(**values), check)[check].ok
 
 
-def test_slow_pages_are_asked_for_by_fewer_clients_at_once():
+def test_slow_pages_are_requested_by_fewer_clients_at_once():
     assert [visits.crowd(seconds) for seconds in (0.001, 0.5, 60)] == [100, 30, 10]
 
 
@@ -312,7 +312,7 @@ def test_a_request_to_a_deployment_with_more_environment_is_repeated_with_it(mut
     assert words[words.index("--env") + 1] == 'BENCHAPP_PUBLIC=["/__probe__/"]'
 
 
-def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
+def test_a_request_is_repeated_at_the_printed_address_only(mutant, site):
     sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
     target, running = http.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant)
     context = Context(target, site, (), Accounts(site, {}), stack="stub", running=running)
@@ -343,7 +343,7 @@ def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_t
     assert order == ["changed", "one"]
 
 
-def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_alone():
+def test_checks_that_only_request_run_at_the_same_time_before_the_exclusive_ones():
     order, both = [], threading.Barrier(2, timeout=10)
     context = Context(None, SimpleNamespace(has_database=False), (), None)
 

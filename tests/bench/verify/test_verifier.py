@@ -57,7 +57,7 @@ def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(ver
     assert verified(write, "x", "x")[0] == times
 
 
-def test_commands_ask_the_database_where_the_deployment_has_it(verified):
+def test_commands_look_for_the_database_where_the_deployment_has_it(verified):
     """A private cluster listens on a socket of each deployment in turn."""
     urls = ["postgresql:///site?host=/a", "postgresql:///site?host=/b"]
     contexts = verified(None, *urls)[1]
@@ -74,7 +74,7 @@ def test_commands_ask_the_database_where_the_deployment_has_it(verified):
         ("behind", ["127.0.0.0/8"], ""),
     ],
 )
-def test_a_listener_behind_a_balancer_is_asked_by_a_client_whom_it_does_not_trust(listener, proxies, source):
+def test_a_listener_behind_a_balancer_is_requested_by_a_client_whom_it_does_not_trust(listener, proxies, source):
     settings = {"listener": listener, "proxies": [ipaddress.ip_network(network) for network in proxies]}
     running = SimpleNamespace(url="http://127.0.0.1:8000/", case=SimpleNamespace(settings=settings))
     target = target_of(running)
@@ -87,7 +87,7 @@ def test_a_listener_behind_a_balancer_is_asked_by_a_client_whom_it_does_not_trus
         require_stranger(context)
 
 
-def test_a_client_asks_from_the_address_that_it_is_to_have():
+def test_a_client_sends_from_the_address_that_it_is_to_have():
     with socket.create_server(("127.0.0.1", 0)) as server:
         target = Target("http", "127.0.0.1", server.getsockname()[1], source="127.0.0.9")
         with http.connected(target, 5):

@@ -34,7 +34,7 @@ MINIFIED = "<!doctype html><html lang=en><title>t</title><p id=render-id>abc<p i
         ("email", "ann@shop.example", "ann@shop.example"),
     ],
 )
-def test_a_form_that_asks_for_a_mail_address_gets_one(monkeypatch, kind, name, typed):
+def test_a_form_that_has_a_mail_address_gets_one(monkeypatch, kind, name, typed):
     visitor, sent = Visitor(SimpleNamespace()), []
     monkeypatch.setattr(visitor, "get", lambda path: SimpleNamespace(text=FORM.format(kind)))
     monkeypatch.setattr(visitor, "post", lambda path, values: sent.append((path, values)))

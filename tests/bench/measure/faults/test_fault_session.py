@@ -159,7 +159,7 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch
     assert (outcome.status, outcome.operator) == ("ok", "restart, 1 requests refused")
 
 
-def test_a_busy_machine_discards_unless_it_is_asked_not_to(made, monkeypatch):
+def test_a_busy_machine_discards_unless_it_is_told_not_to(made, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
     assert (made(struck).status, made(struck, bounds={}).status) == ("discarded", "ok")
     # The reason is the machine, not what the server declares.

@@ -67,7 +67,7 @@ def made(monkeypatch):
         "full-logs": "small disk for logs, |, full, wait, room, |, disk",
     }.items(),
 )
-def test_what_is_done_before_visitors_come_while_they_ask_and_once_they_have_gone(made, name, done):
+def test_what_is_done_before_visitors_come_while_they_visit_and_once_they_have_gone(made, name, done):
     assert run(name, made) == done.split(", ")
 
 

@@ -19,7 +19,7 @@ def seen(*visits, moments=MOMENTS, pages=PAGES):
     return SimpleNamespace(**figures, **rest)
 
 
-def test_right_answers_are_nothing_to_notice():
+def test_right_responses_are_nothing_to_notice():
     found = seen(*(visit(second / 2, page=second % 3, kept=bool(second % 2)) for second in range(40)))
     assert (found.failed, found.failures, found.wrong, found.stale, found.failed_before) == (0, {}, 0, 0, 0)
     assert (found.requests_new, found.requests_kept) == (10, 10)
@@ -50,7 +50,7 @@ def test_a_request_under_way_when_it_strikes_counts():
     assert seen(visit(9.95, failure="read", took=0.1), visit(11)).failed_new == 1
 
 
-def test_recovery_counts_from_the_end_of_the_cause_to_the_answer_after_the_last_failure():
+def test_recovery_counts_from_the_end_of_the_cause_to_the_response_after_the_last_failure():
     down = [visit(10.5 + number / 10, failure="connect") for number in range(10)]
     assert seen(*down, visit(11.9)).recovery_s == pytest.approx(2.0)
     assert seen(*down, visit(11.9), moments=replace(MOMENTS, over=11.5)).recovery_s == pytest.approx(0.5)
@@ -74,14 +74,14 @@ def test_the_longest_gap_is_between_right_pages():
         ({"page": 2, "size": 90}, "/static/x.css: 90 bytes, not 100"),
     ],
 )
-def test_a_wrong_answer_is_named(bad, message):
+def test_a_wrong_response_is_named(bad, message):
     found = seen(visit(9.0, page=2), visit(10.1), visit(10.2, **bad))
     assert found.wrong == 1
     assert message in found.example
     assert (found.failed, found.asked) == (0, PAGES[bad.get("page", 0)])
 
 
-def test_a_wrong_answer_before_the_fault_is_not_of_it():
+def test_a_wrong_response_before_the_fault_is_not_of_it():
     assert seen(visit(9.0, account="you"), visit(10.1)).wrong == 0
 
 

@@ -11,7 +11,7 @@ from tests.waiting import until
 ACCOUNTS = [("me", "sessionid=1"), ("you", "sessionid=2")]
 
 
-def test_pages_of_nobody_of_two_accounts_and_files_are_asked_for():
+def test_pages_of_nobody_of_two_accounts_and_files_are_requested():
     asked = pages("t", ACCOUNTS, "/static/x.css")
     assert {page.account for page in asked} == {NOBODY, "me", "you", None}
     assert len({page.path for page in asked if page.account == NOBODY}) == visitors.ANONYMOUS
@@ -20,13 +20,13 @@ def test_pages_of_nobody_of_two_accounts_and_files_are_asked_for():
     assert all(page.cookie == dict(ACCOUNTS).get(page.account, "") for page in asked)
 
 
-def test_pages_of_the_project_are_asked_for_beside_them():
+def test_pages_of_the_project_are_requested_beside_them():
     own = [visitors.RequestedPage("/prices/", ttl_s=30)]
     assert own[0] in (asked := pages("t", ACCOUNTS, "/static/x.css", own)) and len(asked) % 2
 
 
 @pytest.mark.parametrize("accounts", [ACCOUNTS, ACCOUNTS[:1], []])
-def test_each_page_is_asked_for_on_new_and_on_kept_connections(accounts):
+def test_each_page_is_requested_on_new_and_on_kept_connections(accounts):
     asked = pages("t", accounts, "/static/x.css")
     made = job("http://127.0.0.1:1", asked, 10, 50)
     closing = {
@@ -39,7 +39,7 @@ def test_each_page_is_asked_for_on_new_and_on_kept_connections(accounts):
 
 
 @pytest.mark.parametrize(("capacity", "rate"), [(3, 5), (90, 30), (10_000, 200)])
-def test_they_ask_at_a_third_of_the_capacity_within_bounds(capacity, rate):
+def test_they_visit_at_a_third_of_the_capacity_within_bounds(capacity, rate):
     assert rate_of(capacity) == rate
 
 

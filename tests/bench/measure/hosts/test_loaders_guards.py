@@ -131,7 +131,7 @@ def test_a_host_at_half_speed_is_named():
     assert said.endswith(" times as long as responses to the other load hosts: look at that host or its link")
 
 
-def test_neither_one_host_nor_one_without_answers_can_disagree():
+def test_neither_one_host_nor_one_without_responses_can_disagree():
     assert loaders_guards.disagreement([share(1)], 0.25) == ""
     none = replace(share(2), counts=Counts().packed())
     assert loaders_guards.disagreement([share(1), none], 0.25) == ""

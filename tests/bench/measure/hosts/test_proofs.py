@@ -174,7 +174,7 @@ def test_the_log_of_the_front_tells_the_requests_of_each_web_host(tmp_path):
     assert log.requests() is None
 
 
-def test_hosts_that_answer_differently_or_not_at_all_are_found():
+def test_hosts_that_respond_differently_or_not_at_all_are_found():
     assert list(proofs.responds(deployed(Front(page())))) == [Figure("requests_web1", 5), Figure("requests_web2", 5)]
     (wrong, *_) = proofs.responds(deployed(Front(page(), page("another"))))
     assert (wrong.expected, wrong.got) == ("GET /, 24 times: one page", "2 pages, other statuses: set()")
@@ -184,7 +184,7 @@ def test_hosts_that_answer_differently_or_not_at_all_are_found():
         list(proofs.responds(deployed(Front(page()), requests=None)))
 
 
-def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
+def test_hosts_that_only_the_front_can_reach_and_did_not_are_named():
     of_two = SimpleNamespace(web=(HERE, THERE), direct={})
     shown = proofs.WriteTimings(requests=Counter(web1=3, web2=4))
     assert list(proofs.unproven(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]

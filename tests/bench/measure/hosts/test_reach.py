@@ -73,7 +73,7 @@ def test_a_host_that_refuses_ssh_is_named():
     }
 
 
-def test_a_host_that_does_not_answer_in_time_is_named(monkeypatch, standing_in):
+def test_a_host_that_does_not_respond_in_time_is_named(monkeypatch, standing_in):
     monkeypatch.setattr(reach, "TIMEOUT_S", 0.2)
     standing_in("ssh", "exec sleep 60")
     silent = replace(HERE, local=False)

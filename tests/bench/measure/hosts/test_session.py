@@ -219,7 +219,7 @@ def test_a_load_host_that_cannot_be_reached_fails_the_trial(there, tmp_path):
     assert failure(tmp_path) == ("load2: cannot be reached: connect to host 127.0.0.4 port 1: Connection refused")
 
 
-def test_a_front_that_does_not_answer_is_refused(there, tmp_path, capsys):
+def test_a_front_that_does_not_respond_is_refused(there, tmp_path, capsys):
     there(port=9)
     words = [*QUICK, "--output", str(tmp_path / "run")]
     assert refused(capsys, *words) == f"GET {kit().ready}: [Errno 111] Connection refused"

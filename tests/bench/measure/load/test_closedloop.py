@@ -58,7 +58,7 @@ def test_there_are_no_more_processes_than_connections(site, tmp_path):
     assert site.connections == 3
 
 
-def test_a_connection_requests_the_addresses_in_turn_and_answers_are_counted_by_status(site, tmp_path):
+def test_a_connection_requests_the_addresses_in_turn_and_responses_are_counted_by_status(site, tmp_path):
     paths = ("/", "/503", "/302", "/slow")
     figures = made(site.url, tmp_path / "load", paths, connections=1, seconds=2)
     assert figures.requests_total > 4
@@ -83,7 +83,7 @@ def test_broken_connections_are_counted_and_opened_again(site, tmp_path):
     assert 0 <= site.requests["/drop"] - figures.errors_read <= 4
 
 
-def test_answers_of_another_length_are_a_problem(site):
+def test_responses_of_another_length_are_a_problem(site):
     """Half of the load with one body, half of it with another."""
     job = LoadJob(site.url, ("/",), connections=1, seconds=1)
     loop = ClosedLoop(job, 0, time.monotonic())

@@ -19,7 +19,7 @@ def read(*pieces):
     return response, [response.feed(piece) for piece in pieces]
 
 
-def test_an_answer_may_come_in_any_pieces():
+def test_a_response_may_come_in_any_pieces():
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
     for cut in range(1, len(whole)):
         response, done = read(whole[:cut], whole[cut:])
@@ -36,12 +36,12 @@ def test_chunks_in_any_pieces():
 
 
 @pytest.mark.parametrize("head", [b"304 Not Modified\r\nContent-Length: 500", b"204 No Content"])
-def test_an_answer_without_a_body_is_whole_with_its_head(head):
+def test_a_response_without_a_body_is_whole_with_its_head(head):
     response, done = read(b"HTTP/1.1 " + head + b"\r\n\r\n")
     assert done == [True] and (response.size, response.closes) == (0, False)
 
 
-def test_early_hints_are_not_the_answer():
+def test_early_hints_are_not_the_response():
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
     whole = hints + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
     for cut in range(1, len(whole)):
@@ -49,7 +49,7 @@ def test_early_hints_are_not_the_answer():
         assert done == [False, True] and (response.status, response.size) == (200, 5)
 
 
-def test_an_answer_without_a_length_ends_with_its_connection():
+def test_a_response_without_a_length_ends_with_its_connection():
     response, done = read(b"HTTP/1.1 200 OK\r\n\r\n", b"hello")
     assert done == [False, False] and response.ended() and response.closes
     response, _ = read(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhello")
@@ -57,7 +57,7 @@ def test_an_answer_without_a_length_ends_with_its_connection():
 
 
 @pytest.mark.parametrize("reset", [False, True])
-def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(reset):
+def test_a_response_without_a_length_is_not_whole_where_its_connection_is_reset(reset):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -88,13 +88,13 @@ def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(r
         b"HTTP/1.1 204 No Content\r\n\r\n",
     ],
 )
-def test_more_than_the_answer_is_none(whole):
+def test_more_than_the_response_is_none(whole):
     for more in (b"x", whole):
         with pytest.raises(ResponseError, match="more than one"):
             read(whole + more)
 
 
-def test_what_is_no_answer():
+def test_what_is_no_response():
     with pytest.raises(ResponseError, match="no HTTP response"):
         read(b"SSH-2.0-OpenSSH\r\n\r\n")
 

@@ -85,7 +85,7 @@ def of(outcomes, tool, scenario):
 
 
 @all_tools
-def test_good_answers_are_counted(tool, outcomes, site):
+def test_good_responses_are_counted(tool, outcomes, site):
     figures = of(outcomes, tool, GOOD)
     assert figures.failure() is None
     assert figures.duration_s > 0.8
@@ -108,7 +108,7 @@ def test_every_address_of_a_list_is_requested_alike(tool, outcomes, site):
 
 @all_tools
 @pytest.mark.parametrize("scenario", [ERROR, DROP, HANG, REFUSED])
-def test_a_missing_or_bad_answer_is_a_failure(tool, scenario, outcomes):
+def test_a_missing_or_bad_response_is_a_failure(tool, scenario, outcomes):
     figures = of(outcomes, tool, scenario)
     assert figures if isinstance(figures, str) else figures.failure()
 
@@ -127,7 +127,7 @@ def test_a_redirect_is_never_followed(tool, outcomes, site):
 
 
 @tools_with_keep_alive
-def test_connections_are_reused_only_when_asked(tool, site, tmp_path):
+def test_connections_are_reused_only_when_told(tool, site, tmp_path):
     if not programs.find(tool.programs):
         pytest.skip(f"program not installed: {tool.name}")
     before = site.connections

@@ -29,7 +29,7 @@ def test_wrk_shares_its_connections_evenly_among_threads():
         assert Wrk().command("wrk", job).argv[1] == expected
 
 
-def test_keep_alive_is_asked_for_or_not():
+def test_keep_alive_is_requested_or_not():
     closed = replace(JOB, keep_alive=False)
     assert "-k" in Ab().command("ab", JOB).argv and "-k" not in Ab().command("ab", closed).argv
     assert Wrk().command("wrk", closed).argv[-1] == "close"

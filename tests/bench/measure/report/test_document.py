@@ -195,7 +195,7 @@ def test_cases_without_a_round_in_common_have_no_interval(tmp_path):
     assert page.ratio_words(row(board, "gunicorn").ratio) == "2.01\N{MULTIPLICATION SIGN} (no interval)"
 
 
-def test_wrong_answers_failed_trials_and_skips_have_no_figure(plain):
+def test_wrong_responses_failed_trials_and_skips_have_no_figure(plain):
     (board,) = read(plain).boards
     wrong = row(board, "gunicorn", "page-cache")
     assert (wrong.verdict, wrong.ratio, wrong.checks.failed) == ("not measured", None, ("login",))
@@ -268,7 +268,7 @@ def with_open_loop(folder: Path, rate: float, requests: int = 1500) -> Path:
     return folder
 
 
-def test_latency_is_that_of_the_open_loop_alone(tmp_path):
+def test_latency_is_that_of_the_open_loop_only(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     load = row(read(folder).boards[0], "uwsgi").loads["home"]
     assert load.latency is None
@@ -290,7 +290,7 @@ def test_the_verdict_is_that_of_the_highest_level_and_others_are_points(tmp_path
     assert load.points[1].value == load.requests_per_second
 
 
-def test_a_given_rate_asks_how_long_answers_take(tmp_path):
+def test_a_given_rate_measures_how_long_responses_take(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     run = read_run(folder)
     Folder(folder).write(replace(run.info, plan=replace(run.info.plan, mode="open")))
@@ -365,7 +365,7 @@ def test_faults_of_which_none_was_made_yet_keep_no_run_from_its_report(tmp_path)
     assert read(run).boards and not read(run).faults
 
 
-def test_faults_alone_are_a_document(tmp_path):
+def test_faults_without_a_run_are_a_document(tmp_path):
     outcomes = [
         fault_folder.outcome("gunicorn", "application-server", number, failed_new=lost, recovery_s=lost / 10)
         for number, lost in enumerate((10, 30, 20), 1)

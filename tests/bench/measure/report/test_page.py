@@ -116,7 +116,7 @@ def test_runs_stand_side_by_side(tmp_path):
     assert "there/run/trials.jsonl" in [each.get("href") for _, each, _ in Page(text).elements]
 
 
-def test_the_picture_alone_is_an_image_with_every_case(plain):
+def test_the_picture_on_its_own_has_every_case(plain):
     write.write([plain])
     drawing = ElementTree.fromstring((plain / "report.svg").read_text("utf-8"))
     texts = ["".join(each.itertext()) for each in drawing.iter("{http://www.w3.org/2000/svg}text")]

@@ -57,7 +57,7 @@ def test_a_resumed_run_goes_on_with_the_next_step(go, holds, unfinished):
     assert [trial.trial_id for trial in recorded.trials] == [*made[:4], *holds.made]
 
 
-def test_wrong_answers_end_the_search_before_the_first_trial(go, holds, sites):
+def test_wrong_responses_end_the_search_before_the_first_trial(go, holds, sites):
     sites.wrong.add("one")
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms", "--rounds", "2")
     assert (status, holds.made) == (1, [])

@@ -123,7 +123,7 @@ def test_colours_are_for_terminals_that_want_them(terminal, monkeypatch, no_colo
 
 
 @pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_a_file_gets_plain_lines_alone(monkeypatch, name):
+def test_a_file_gets_plain_lines_only(monkeypatch, name):
     monkeypatch.setenv(name, "1")
     stream = io.StringIO()
     with Printer(stream) as printer:

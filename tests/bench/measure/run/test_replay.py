@@ -22,7 +22,7 @@ def test_requests_are_due_as_they_were_recorded_or_faster():
     assert replay.arrivals(RECORDED, 0.5, 3) == (0.0, 2.0)
 
 
-def test_a_short_recording_begins_anew_after_its_usual_gap():
+def test_a_short_recording_begins_again_after_its_usual_gap():
     assert replay.arrivals(RECORDED, 1, 12) == (0.0, 1.0, 4.0, 6.0, 7.0, 10.0)
 
 

@@ -22,7 +22,7 @@ from tests.skips import needs
 
 
 @pytest.mark.servers
-def test_a_run_records_what_was_asked_and_what_was_measured(go, sites, capsys):
+def test_a_run_records_what_was_requested_and_what_was_measured(go, sites, capsys):
     sites.misfits["two", "files"] = "no server of its chain serves files"
     words = ["--stack", "one", "--stack", "two", "--layer", "files", "--rounds", "2"]
     status, recorded = go(*words)
@@ -87,7 +87,7 @@ def test_a_workload_that_leads_nowhere_fails_alone(go, sites):
 
 
 @pytest.mark.servers
-def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(go, sites, capsys):
+def test_wrong_responses_are_never_measured_and_what_does_not_come_up_fails_alone(go, sites, capsys):
     sites.wrong.add("two")
     sites.refuses.add("three")
     sites.unreadable["four"] = "layer.toml: unknown key"

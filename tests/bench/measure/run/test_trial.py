@@ -106,7 +106,7 @@ def test_what_is_not_there_is_found_before_the_load(running, folder, paths, reas
     assert running.site.requests["/"] == len(paths) // 2
 
 
-def test_wrong_answers_during_the_load_are_a_failure_with_counts(running, folder):
+def test_wrong_responses_during_the_load_are_a_failure_with_counts(running, folder):
     timer = threading.Timer(0.5, running.site.broken.set)
     timer.start()
     record = made(running, folder)
@@ -117,7 +117,7 @@ def test_wrong_answers_during_the_load_are_a_failure_with_counts(running, folder
     assert record.condition.time_to_ready_s == 0.5
 
 
-def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeypatch):
+def test_responses_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeypatch):
     timed = HereLoad.timed
 
     def breaking(*args):

@@ -111,7 +111,7 @@ def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_t
     assert done[-1].settings.words == "2 processes with 32 threads each (uvicorn)"
 
 
-def test_settings_whose_processes_are_killed_are_no_answer():
+def test_settings_whose_processes_are_killed_are_no_result():
     search = plan(("processes",), Settings(1, 1))
     done, _ = searched(search, lambda it: 200.0 * it.processes, oom_kills=lambda it: 2 if it.processes > 1 else 0)
     assert [item.problem for item in done] == ["", "2 processes killed for lack of memory"]

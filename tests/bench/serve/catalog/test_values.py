@@ -76,7 +76,7 @@ def test_what_is_no_host_name_is_refused(names):
         ("127.0.0.1 [::1]", ["127.0.0.1", "[::1]"], ["127.0.0.11", "127a0a0a1", "::1"]),
     ],
 )
-def test_the_pattern_of_the_host_names_matches_them_alone(names, served, refused):
+def test_the_pattern_of_the_host_names_matches_only_them(names, served, refused):
     pattern = values.derived({**catalog.read().values["bench"].names, "server_names": names})["server_names_re"]
     assert [name for name in served + refused if re.fullmatch(pattern, name)] == served
     # It stands in quotes, after a semicolon and at the end of a line, and counts no group.

@@ -40,7 +40,7 @@ def test_a_connection_that_broke_is_opened_again(postgresql_database):
         assert [counter.count() for _ in range(2)] == [None, 0]
 
 
-def test_a_database_that_does_not_answer_has_no_peak():
+def test_a_database_that_does_not_respond_has_no_peak():
     with Connections("postgresql://127.0.0.1:1/site") as counter:
         counter.watch()
         assert counter.peak() is None

@@ -78,7 +78,7 @@ def apart(folder):
     "file",
     ["", "shop/migrations/0002_more.py", "shop/settings.py", "config/settings/base.py", "apps/a/migrations/1.py"],
 )
-def test_what_setup_makes_is_made_anew_when_it_would_be_another(new_project, own_var, monkeypatch, file):
+def test_what_setup_makes_is_made_again_when_it_would_be_another(new_project, own_var, monkeypatch, file):
     folder = new_project("", '[tool.benchapp]\ngenerated = true\nsetup = ["first"]\n')
     if file.startswith(("config", "apps")):
         apart(folder)

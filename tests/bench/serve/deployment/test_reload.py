@@ -61,7 +61,7 @@ def test_what_a_killed_one_left_behind_is_removed(folder):
     assert not (folder / "13.json").exists()
 
 
-def test_an_up_that_ends_before_it_is_asked_is_one_line():
+def test_an_up_that_ends_before_it_is_used_is_one_line():
     """It was found, and has ended since."""
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -18,7 +18,7 @@ from bench.serve.deployment.survey import _read_versions, versions
 from tests.cases import for_files, resolved
 
 
-def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
+def test_programs_print_their_version_once_and_side_by_side(monkeypatch):
     asked: collections.Counter[tuple[str, ...]] = collections.Counter()
     two = threading.Barrier(2)
 

@@ -36,7 +36,7 @@ def run(*arguments: Any) -> str:
 # -- siteurls ----------------------------------------------------------------------------------------
 
 
-def test_every_url_answers(rows: Rows, client: Client):
+def test_every_url_responds(rows: Rows, client: Client):
     urls = json.loads(run("siteurls"))
     assert {urls["home"], urls["authors"], urls["posts"], urls["comments"], urls["login"]} == {
         "/",
@@ -262,7 +262,7 @@ def test_accounts_are_ordinary_and_each_one_new(db: None):
     assert user.get_short_name() == user.username and user.username in user.get_full_name()
 
 
-def test_superusers_are_made_where_they_are_asked_for(db: None):
+def test_superusers_are_made_if_the_description_says_so(db: None):
     (made,) = created("--superuser")
     user = get_user_model().objects.get(username=made["username"])
     assert user.is_staff and user.is_superuser and user.check_password(made["password"])

@@ -76,7 +76,7 @@ def test_asynchronous_middleware_lets_probes_in_too():
     assert responses == [200, 401]
 
 
-def test_what_a_probe_answers_itself_is_no_refusal():
+def test_what_a_probe_responds_to_itself_is_no_refusal():
     asked = []
 
     def forbidden(request: HttpRequest) -> HttpResponse:

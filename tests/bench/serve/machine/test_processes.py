@@ -193,7 +193,7 @@ def test_a_dear_look_makes_the_next_one_later(spawn, monkeypatch):
     assert len(usage.memory) <= 3
 
 
-def test_a_kernel_that_does_not_list_children_is_asked_for_all_processes(spawn, monkeypatch):
+def test_a_kernel_that_does_not_list_children_is_read_for_all_processes(spawn, monkeypatch):
     parent = spawn(MASTER.format(again=False))
     listed = processes.members(parent.pid)
     monkeypatch.setattr(processes, "CHILDREN", processes.Path("/nonexistent"))

@@ -124,7 +124,7 @@ def test_a_server_that_never_listens_is_given_up(started):
         supervise.wait_accepting(process, address, 0.2)
 
 
-def test_a_server_that_answers_wrongly_is_given_up(started):
+def test_a_server_that_responds_wrongly_is_given_up(started):
     port = ports.free_port()
     process = started("-c", SERVER, str(port), "503")
     supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
@@ -132,7 +132,7 @@ def test_a_server_that_answers_wrongly_is_given_up(started):
         supervise.wait_healthy([process], f"http://127.0.0.1:{port}", "/healthz", 0.5)
 
 
-def test_a_server_that_takes_its_time_for_each_answer_is_awaited(started, monkeypatch):
+def test_a_server_that_takes_its_time_for_each_response_is_awaited(started, monkeypatch):
     monkeypatch.setattr(supervise, "HEALTH_TIMEOUT_S", 0.05)
     port = ports.free_port()
     process = started("-c", SERVER, str(port), "200", "0.5")
@@ -150,7 +150,7 @@ def test_a_program_that_ignores_the_signal_is_killed(started):
     assert members(process.pid) == []
 
 
-def test_a_program_that_hangs_takes_connections_and_answers_afterwards(started):
+def test_a_program_that_hangs_takes_connections_and_responds_afterwards(started):
     port = ports.free_port()
     process = started("-c", SERVER, str(port), "200")
     address = Address("127.0.0.1", port)

@@ -178,7 +178,7 @@ def test_containers_start_from_the_inside_out_and_wait_for_each_other(rendered):
     assert in_pod["gunicorn"]["startupProbe"]["exec"]["command"][-1] == "http://example.org/healthz"
 
 
-def test_readiness_without_a_page_for_it_is_asked_by_name(rendered):
+def test_readiness_without_a_page_for_it_is_requested_by_name(rendered):
     folder = rendered("nginx-gunicorn", "kubernetes", redirect="off")
     front = of_pod(folder)["nginx"]
     assert front["readinessProbe"]["exec"]["command"][-1] == "https://example.org/readyz"
@@ -251,7 +251,7 @@ def test_the_table_of_a_cache_is_made_beside_the_migrations(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("stack", ["nginx-gunicorn", "gunicorn"])
-def test_a_cluster_lets_in_the_ports_of_the_front_alone(stack, rendered):
+def test_a_cluster_lets_in_the_ports_of_the_front_only(stack, rendered):
     folder = rendered(stack, "kubernetes")
     allowed = one(folder, "NetworkPolicy")["spec"]["ingress"][0]["ports"]
     named = [port["name"] for port in pod(folder)["containers"][0]["ports"]]
@@ -286,7 +286,7 @@ def test_the_front_has_the_ports_unless_servers_speak_tcp_between_them(stack, la
         assert [name for name, of in services.items() if "ports" in of or "build" in of] == [front]
 
 
-def test_a_stack_without_tls_is_reached_by_its_proxy_alone(rendered):
+def test_a_stack_without_tls_is_reached_by_its_proxy_only(rendered):
     folder = rendered("gunicorn", "compose")
     assert read(folder / "compose.yaml")["services"]["gunicorn"]["ports"] == ["127.0.0.1:8000:8000"]
     assert "BENCHAPP_BEHIND_PROXY=1\n" in (folder / "site.env").read_text("utf-8")

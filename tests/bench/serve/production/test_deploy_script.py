@@ -36,7 +36,7 @@ def script(tmp_path):
     return render
 
 
-def test_where_no_unit_stands_in_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_path):
+def test_where_no_unit_stands_in_a_release_is_requested_when_the_processes_before_it_have_ended(script, tmp_path):
     """uWSGI's routers, 8 and 9, stay."""
     text = script("uwsgi")
     for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("sleep", "#!/bin/sh\n")):
@@ -150,7 +150,7 @@ def late():
         server.shutdown()
 
 
-def test_a_release_is_asked_again_whatever_the_page_of_a_failure_asks_of_visitors(script, late):
+def test_a_release_is_requested_again_whatever_the_page_of_a_failure_wants_of_visitors(script, late):
     address, given = late
     (line,) = (line for line in script("gunicorn").splitlines() if "/readyz" in line)
     done = subprocess.run(["sh", "-c", re.sub(r"127\.0\.0\.1:\d+", address, line)], capture_output=True)

@@ -64,7 +64,7 @@ CASES = [("nginx-gunicorn", "page-cache"), ("apache-modwsgi", "none"), ("uvicorn
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)
-def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path, stack, layer):
+def test_the_files_are_of_the_project_only_and_tools_accept_them(shop, tmp_path, stack, layer):
     host = tmp_path / "host"
     one_host.write(for_files(stack, layer, "production", shop), host)
     found = {form: rendered(shop, stack, layer, form, tmp_path / form) for form in containers.FORMS}

@@ -86,7 +86,7 @@ def test_all_words_of_ansible_for_ssh_are_taken():
     assert inventory.decode(Path("hosts.ini"), table).hosts[0].arguments == ("-o", "A b", "-C")
 
 
-def test_the_command_of_a_host_asks_for_nothing():
+def test_the_command_of_a_host_needs_no_input():
     host = Host("w", "10.0.0.1", ("web",), "w.example.org", 2222, "deploy", "/k", ("-C",))
     assert host.argv("true") == [
         *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"),

@@ -195,7 +195,7 @@ def test_a_balancer_closes_its_idle_connections_first(rendered, changes, held_s)
 
 
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
-def test_a_site_without_tls_does_not_ask_for_it(stack, rendered):
+def test_a_site_without_tls_does_not_need_it(stack, rendered):
     files = rendered(stack, listener="plain")
     assert "BENCHAPP_HTTPS=0\n" in files["site.env"]
     assert "The site is served over plain HTTP on 0.0.0.0:443" in files[NOTE]

@@ -266,7 +266,7 @@ def test_an_address_that_was_not_there_when_it_started_needs_a_restart(tmp_path)
     assert (tmp_path / "benchapp.conf").read_text() == "[Unit]\n"
 
 
-def test_another_address_needs_a_restart_and_another_password_the_role_anew(tmp_path):
+def test_another_address_needs_a_restart_and_another_password_the_role_again(tmp_path):
     database = Database(tmp_path, ["11"], stored("right"), listens="localhost")
     assert database.set_up(["11"]) == (1, ["restart"])
     assert database.set_up(["11"], "it's new") == (
@@ -286,7 +286,7 @@ def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.C
 @pytest.mark.parametrize(
     ("pieces", "status"), [([b"\x01\x06", b"Status: 2", b"00 OK\r\n"], 0), ([b"HTTP"], 1), ([], 1)]
 )
-def test_an_answer_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, status):
+def test_a_response_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces, status):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def response():
@@ -313,7 +313,7 @@ def application(environ, start_response):
 
 
 @pytest.mark.servers
-def test_a_host_is_asked_over_the_protocol_that_its_server_speaks(tmp_path):
+def test_a_host_gets_requests_over_the_protocol_that_its_server_speaks(tmp_path):
     program = programs.find(["uwsgi"])
     if program is None:
         pytest.skip("program not installed: uwsgi")

@@ -130,7 +130,7 @@ def test_each_host_has_what_it_runs(tmp_path):
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))
 
 
-def test_the_front_asks_all_web_hosts_and_one_less_while_that_is_drained(tmp_path):
+def test_the_front_reaches_all_web_hosts_and_one_less_while_that_is_drained(tmp_path):
     out = rendered(tmp_path / "out", "nginx-gunicorn", "none")
     asked = {
         folder.parts[-3]: re.findall(r"server (10\.0\.0\.\d+:\d+)", (folder / "nginx.conf").read_text())
@@ -177,7 +177,7 @@ def test_the_site_purges_a_cache_on_another_host_by_its_door(tmp_path):
     assert "dport 6081 ip saddr != { 10.0.0.11, 10.0.0.12, }" in (conf(out, "front1") / "firewall.nft").read_text()
 
 
-def test_a_database_takes_the_web_hosts_alone(tmp_path):
+def test_a_database_takes_the_web_hosts_only(tmp_path):
     out = rendered(tmp_path / "out", "nginx-uwsgi", "none")
     assert re.findall(r"^host.*$", (conf(out, "db1") / "database/pg_hba.conf").read_text(), re.M) == [
         "hostssl benchapp benchapp 10.0.0.11/32 scram-sha-256",

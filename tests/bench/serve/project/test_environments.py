@@ -68,7 +68,7 @@ def test_an_active_environment_is_that_of_the_project_unless_it_is_the_instrumen
     ],
 )
 @pytest.mark.parametrize("where", [".", ".."])
-def test_the_tool_that_manages_the_packages_is_asked(project, tmp_path, monkeypatch, file, text, tool, where):
+def test_the_tool_that_manages_the_packages_is_named(project, tmp_path, monkeypatch, file, text, tool, where):
     python = made(tmp_path / "cache" / "back-x1")
     (project / where / file).write_text(text)
     program = tmp_path / "bin" / tool

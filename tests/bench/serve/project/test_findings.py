@@ -511,7 +511,7 @@ def test_a_health_check_that_is_named_is_not_to_be_another_one():
         ("config.local", "config.deploy"),
     ],
 )
-def test_settings_for_production_beside_those_that_manage_py_names_are_asked_for(tmp_path, named, other):
+def test_settings_for_production_beside_those_that_manage_py_names_are_requested(tmp_path, named, other):
     path = tmp_path / f"{other.replace('.', '/')}.py"
     path.parent.mkdir(parents=True)
     path.touch()
@@ -533,7 +533,7 @@ def test_settings_for_production_beside_those_that_manage_py_names_are_asked_for
         ("if scope['type'] == 'lifespan':\n", "lifespan"),
     ],
 )
-def test_what_the_code_asks_of_servers_is_found_with_its_line(tmp_path, code, finding):
+def test_what_the_code_needs_of_servers_is_found_with_its_line(tmp_path, code, finding):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "theirs.py").write_text(code)
     assert found(folder=tmp_path) == []

@@ -224,7 +224,7 @@ HANGS_IN_A_THREAD = "import asyncio\nasync def hangs(request): await asyncio.sle
 
 @pytest.mark.servers
 @pytest.mark.parametrize("view", [HANGS, HANGS_IN_A_THREAD])
-def test_a_page_that_never_answers_is_not_waited_for(view, new_project, own_var, monkeypatch):
+def test_a_page_that_never_responds_is_not_waited_for(view, new_project, own_var, monkeypatch):
     folder = new_project(description='[tool.benchapp]\nhealth = "/form/"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(f"{view}urlpatterns[0] = path('', hangs)\n")

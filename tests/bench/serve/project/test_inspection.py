@@ -50,7 +50,7 @@ urlpatterns.append(path("logs/", logs))
 PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]\n'
 
 
-def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_changes(new_project):
+def test_pages_are_requested_as_an_anonymous_visitor_gets_them_and_nothing_changes(new_project):
     # Hosts that come from a variable which is not set.
     theirs = "SESSION_ENGINE = 'django.contrib.sessions.backends.signed_cookies'\nALLOWED_HOSTS = [None, '']"
     folder = new_project(theirs, PUBLIC)
@@ -307,7 +307,7 @@ def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(
     assert [page.path for page in pages] == ["/", "/moved/", "/last/", "/no/such/page/"]
 
 
-def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):
+def test_a_database_that_does_not_respond_is_said_in_seconds(new_project):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"'HOST': '127.0.0.1', 'PORT': '{silent.getsockname()[1]}'"
         folder = new_project(
@@ -494,7 +494,7 @@ def stores(request):
 """
 
 
-def test_pages_are_asked_for_as_they_are_served(new_project):
+def test_pages_are_requested_as_they_are_served(new_project):
     folder = new_project(f"{STORAGES}\nSTORAGES['staticfiles'] = {{'BACKEND': 'shop.kept.Own'}}\n{MORE}")
     (folder / "shop" / "kept.py").write_text(
         "from django.contrib.staticfiles.storage import ManifestStaticFilesStorage\n\n\n"
@@ -521,7 +521,7 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
 
 
-def test_a_page_that_is_not_for_the_host_that_the_kit_asks_for_is_found(new_project):
+def test_a_page_that_is_not_for_the_host_that_the_kit_requests_is_found(new_project):
     folder = new_project("ALLOWED_HOSTS = ['localhost', '.shop.example']\nMIDDLEWARE.append('shop.urls.tenants')")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("def tenants(get_response):\n    from django.http import HttpResponseNotFound as Missing\n")

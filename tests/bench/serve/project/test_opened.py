@@ -87,7 +87,7 @@ def test_settings_that_do_not_read_the_environment_are_refused_before_setup_fill
     assert str(error.value) == said
 
 
-def test_what_no_cache_is_asked_for(new_project):
+def test_what_no_cache_is_read_for(new_project):
     kit = re.compile(bypass_re(open_project(), True))
     for path in ("static/site.css", "login/", "login/?next=/", "healthz", "healthz?x=1"):
         assert kit.match(path), path

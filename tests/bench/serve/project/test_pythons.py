@@ -53,7 +53,7 @@ def test_a_python_is_found_by_version_and_by_path(on_path, monkeypatch):
     assert made == [("3.77", there)]
 
 
-def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_of(on_path, monkeypatch):
+def test_an_environment_of_other_requirements_is_made_again_by_the_python_it_is_of(on_path, monkeypatch):
     elsewhere = on_path / "elsewhere"
     elsewhere.mkdir()
     there = interpreter(elsewhere, "3.77")

@@ -111,7 +111,7 @@ def test_the_default_is_the_recorded_session():
     assert list(workload.workloads(kit())) == [*names, *(f"{name}-close" for name in names)]
 
 
-def test_every_workload_can_be_asked_for_on_new_connections():
+def test_every_workload_can_be_requested_on_new_connections():
     assert workload.workload(kit(), "home").keep_alive and not workload.workload(kit(), "home-close").keep_alive
     assert workload.workload(kit(), "home-close").steps == workload.workload(kit(), "home").steps
 
