@@ -94,6 +94,10 @@ def test_the_keys_of_a_project_are_those_of_its_file(reference):
     titles = re.findall("^## (.+)$", reference(".", "project-keys"), flags=re.M)
     assert "[tool.benchapp]" in titles
     assert [title for title in titles if not title.startswith("[tool.benchapp")] == []
+    keys = re.findall("^[|] `([^|]+)` [|]", reference(".", "project-keys"), flags=re.M)
+    assert {"settings", "harmless"} < set(keys)
+    # It is found, whatever a file says.
+    assert "start" not in keys
 
 
 def boxes_of(site, kind, name):

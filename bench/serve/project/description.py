@@ -204,7 +204,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workloads           requests of visitors, by name; the pages of `public` when empty
     workers, jobs       programs beside the servers, and repeated commands, by name
     login, write        lets `verify` prove that accounts see their own pages, and that pages become fresh
-    start               the page at which visitors begin, as found
+
+    `start`, the page at which visitors begin, is found by inspection: no key of the file.
     """
 
     settings: str | None = None
