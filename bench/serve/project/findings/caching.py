@@ -38,7 +38,13 @@ def _pages(examination: Examination) -> list[InspectedPage]:
 
 
 def _without_cookies(examination: Examination) -> list[InspectedPage]:
-    return [page for page in _pages(examination) if not page.cookies]
+    """The pages that set no cookie, except those of one visitor, which are right as they are."""
+    return [page for page in _pages(examination) if not page.cookies and not _is_personal(page)]
+
+
+def _is_personal(page: InspectedPage) -> bool:
+    """True if the page shows one visitor's data, such as orders, and no cache may share the page."""
+    return page.session_read and REFUSES.search(page.cache_control or "") is not None
 
 
 def _varies_by(page: InspectedPage) -> set[str]:

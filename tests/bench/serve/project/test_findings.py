@@ -227,6 +227,8 @@ def test_each_rule_has_a_fact_that_it_finds():
         # Forms of accounts, which no cache stores.
         of(HOME, path="/accounts/password_reset/", cookies=("csrftoken",), vary="Cookie"),
         {**of(HOME, path="/welcome/", cookies=("csrftoken",)), "login": "/welcome/"},
+        # A list of the visitor's own orders, which forbids caches to share it.
+        of(HOME, path="/api/orders/", session_read=True, vary="Accept, Cookie", cache_control="private"),
         # The cache by default, which nobody uses.
         {"caches": IN_MEMORY},
         # A view sends uploads, on each stack.
