@@ -4,6 +4,7 @@ out of caches; a part of inspect_project."""
 import contextlib
 import itertools
 import sys
+import traceback
 
 import inspect_kit
 from error_words import in_words, line_of
@@ -51,7 +52,7 @@ def page(path, settings, aliases, harmless, timeout_s):
     return {**found, "here": _requested(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
 
 
-def _requested(path, host, settings, aliases, harmless, timeout_s):
+def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -60,7 +61,7 @@ def _requested(path, host, settings, aliases, harmless, timeout_s):
     MISSING_STATIC.clear()
     with contextlib.ExitStack() as stack:
         for alias in aliases:
-            stack.enter_context(rolled_back(transaction, alias))
+            stack.enter_context((undone or rolled_back)(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         noted = stack.enter_context(causes())
         readers = stack.enter_context(readers_of(settings, harmless, noted))
@@ -68,6 +69,8 @@ def _requested(path, host, settings, aliases, harmless, timeout_s):
         if getattr(response, "streaming", False):
             # It may never end.
             response.close()
+    if not undone and _refuses_to_be_inside(response, transaction):
+        return _requested(path, host, settings, aliases, harmless, timeout_s, rolled_back_unseen)
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
     found = dict(reversed(noted))
@@ -122,6 +125,25 @@ def rolled_back(transaction, alias):
     with block:
         yield
         transaction.set_rollback(True, using=alias)
+
+
+@contextlib.contextmanager
+def rolled_back_unseen(transaction, alias):
+    """The same without a block of Django's, for transactions of a project that refuse to be inside of any."""
+    connection = transaction.get_connection(alias)
+    connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
+    try:
+        yield
+    finally:
+        connection.rollback()
+        connection.set_autocommit(True)
+
+
+def _refuses_to_be_inside(response, transaction):
+    """True if a transaction of the project's own kind raised the error of a page as it began."""
+    raised = getattr(response, "exc_info", None)
+    frames = list(traceback.walk_tb(raised[1].__traceback__)) if raised else []
+    return bool(frames) and isinstance(frames[-1][0].f_locals.get("self"), transaction.Atomic)
 
 
 @contextlib.contextmanager

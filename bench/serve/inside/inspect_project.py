@@ -47,7 +47,7 @@ REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEN
 # What a site believes of the server in front of it.
 REPORTED += ["CSRF_COOKIE_SECURE", "CSRF_TRUSTED_ORIGINS", "SECURE_PROXY_SSL_HEADER", "SECURE_SSL_REDIRECT"]
 REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
-REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED"]
+REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED", "WHITENOISE_USE_FINDERS"]
 REPORTED += ["DATA_UPLOAD_MAX_MEMORY_SIZE", "LOGIN_URL", "SECURE_REFERRER_POLICY", "SESSION_ENGINE"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
@@ -59,6 +59,8 @@ UNKNOWN_PATH = "/no/such/page/"
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
 # In regular expressions, a character that stands for itself.
 ESCAPED = re.compile(r"\\([./_~-])")
+# Views that show how the site's own error pages look.
+SHOWS_ERROR = re.compile(r"/[45]\d\d([-_/]|$)|/(sentry-debug|(raise|test|trigger)[-_]?(error|exception))\b")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 # Options of a database that libpq has, too.
 LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
@@ -275,7 +277,7 @@ def from_settings(settings):
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
         "settings": {name: plain(getattr(settings, name)) for name in REPORTED if hasattr(settings, name)},
-        "sqlite_modes": {alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if is_sqlite(it)},
+        "sqlite_modes": sqlite_modes(settings.DATABASES),
         "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
     }
 
@@ -290,6 +292,19 @@ def is_sqlite(database):
     """True for a database of SQLite, SpatiaLite included."""
     project_settings = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
     return project_settings.kind(database["ENGINE"]) == "sqlite"
+
+
+def sqlite_modes(databases):
+    """The modes of SQLite databases by alias, except those with a backend of the project, which may begin transactions
+    in its own way.
+    """
+    from django.db import connections
+
+    return {
+        alias: sqlite_mode(database)
+        for alias, database in databases.items()
+        if is_sqlite(database) and not is_own_module(type(connections[alias]).__module__)
+    }
 
 
 def sqlite_mode(database):
@@ -483,11 +498,11 @@ def view_module(view):
 def spread_paths(routes):
     """The paths of URL patterns without parameters: one of each app of the project in turn, then from packages.
 
-    Paths of tools, and paths named like an action, are left out.
+    Paths of tools, and paths named like an action or an error, are left out.
     """
     by_app, others = {}, []
     for route, module, of_tool in routes:
-        if not PLAIN.fullmatch(route) or of_tool or ACTION.search(route):
+        if not PLAIN.fullmatch(route) or of_tool or ACTION.search(route) or SHOWS_ERROR.search(route):
             continue
         if is_own_module(module):
             by_app.setdefault(module.partition(".views")[0], []).append(route)

@@ -165,7 +165,8 @@ def silent(names):
     if type(default_storage._wrapped).__module__ != "django.core.files.storage.filesystem":
         requests["STORAGES['default']"] = lambda: default_storage.exists(KEY)
     for alias in set(connections) - {DEFAULT_DB_ALIAS}:
-        requests[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
+        # Looked up by the thread, since connections are of one thread each.
+        requests[f"DATABASES[{alias!r}]"] = lambda alias=alias: connections[alias].ensure_connection()
     if names is not None:
         requests = {name: request for name, request in requests.items() if name in names}
     errors = dict.fromkeys(requests, f"no response within {RESPONSE_S} s")

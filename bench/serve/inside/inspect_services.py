@@ -4,7 +4,7 @@ import re
 import sys
 from urllib.parse import urlsplit
 
-from inspect_kit import OF_CACHING
+from inspect_kit import OF_CACHING, is_own_module
 from inspect_static import templates
 
 # Ports and names of programs that pool connections to PostgreSQL: PgBouncer, Supavisor, and those of hosters.
@@ -19,6 +19,9 @@ CACHED_SESSIONS = ("django.contrib.sessions.backends.cache", "django.contrib.ses
 REDIS = re.compile("Redis|Valkey")
 # Not the end of an IPv6 address.
 PORT = re.compile(r"(?<!:):(\d+)(?=[/?]|$)")
+# Modules that use the cache only if an API has throttles, and a package to which a copy in each process does no harm.
+THROTTLING = ("rest_framework.throttling", "ninja.throttling")
+COPIES = ("compressor.",)
 LOADS_CACHE_TAG = re.compile(r"{%\s*load\s[^%]*\bcache\b")
 
 
@@ -74,14 +77,24 @@ def uses_cache(settings):
     if settings.SESSION_ENGINE in CACHED_SESSIONS or "django.middleware.cache" in str(settings.MIDDLEWARE):
         return True
     handles = {id(cache), id(cache.cache), id(cache.caches), id(cache_page)}
+    throttles = has_throttles(settings)
     for name, module in list(sys.modules.items()):
-        if name.startswith(("django.", OF_CACHING)):
+        if name.startswith(("django.", OF_CACHING, *COPIES)) or (name in THROTTLING and not throttles):
             continue
         for value in list(getattr(module, "__dict__", {}).values()):
             # Not isinstance: it would have a lazy object of the project made.
             if id(value) in handles or issubclass(type(value), cache.BaseCache):
                 return True
     return any(LOADS_CACHE_TAG.search(path.read_text("utf-8", "replace")) for path in templates())
+
+
+def has_throttles(settings):
+    """True if a setting or a module of the project names a throttle of an API, which counts requests in the cache."""
+    names = [str(getattr(settings, "REST_FRAMEWORK", ""))]
+    for name, module in list(sys.modules.items()):
+        if is_own_module(name):
+            names += vars(module)
+    return any("throttl" in name.lower() for name in names)
 
 
 def plain(value):

@@ -10,7 +10,7 @@ from itertools import chain
 from bench.serve.project.description import FILE
 from bench.serve.project.findings.finding import DOCS, RENDER, WARNING, Examination, Occurrence, finding
 from bench.serve.project.findings.wording import first_line, listed
-from bench.serve.project.inspection import InspectedPage
+from bench.serve.project.inspection import HEALTH, InspectedPage
 from bench.words import joined, plural
 
 # What a layer may store by: https://www.rfc-editor.org/rfc/rfc9110#name-vary
@@ -32,8 +32,8 @@ IN_FORMS = "leave forms with a CSRF token, messages and writes to the session ou
 
 
 def _pages(examination: Examination) -> list[InspectedPage]:
-    """The pages that a cache may store, except forms to log in or sign up: nobody expects those from a cache."""
-    shown = [page for page in examination.pages if page.status == 200]
+    """The pages that a cache may store, except forms of accounts and health checks, which nobody wants stored."""
+    shown = [page for page in examination.pages if page.status == 200 and not HEALTH.search(page.path)]
     return [page for page in shown if page.path != examination.facts.login and not OF_ACCOUNTS.search(page.path)]
 
 

@@ -13,6 +13,7 @@ FIND_STATIC = (
     "add the file to an app or to STATICFILES_DIRS, not only to STATIC_ROOT, or have build in [tool.benchapp] of "
     f"{FILE} make it (npm, compress)"
 )
+WHITENOISE = "whitenoise.middleware.WhiteNoiseMiddleware"
 STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
 
 
@@ -60,7 +61,9 @@ def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
 def static_root(examination: Examination) -> Iterator[Occurrence]:
     """STATIC_ROOT is not set."""
     facts = examination.facts
-    if facts.static_url and not facts.static_root:
+    # WhiteNoise sends the files of the finders.
+    uses_finders = WHITENOISE in facts.middleware and facts.settings.get("WHITENOISE_USE_FINDERS")
+    if facts.static_url and not facts.static_root and not uses_finders:
         yield Occurrence(
             "STATIC_ROOT is not set: collectstatic has no folder that a web server could serve",
             examination.line("STATIC_URL"),

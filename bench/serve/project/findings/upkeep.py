@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from bench.serve.machine.http import HEALTHY
@@ -11,6 +12,7 @@ from bench.serve.project.health import unnamed
 from bench.words import plural
 
 PROBES = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
+PRE_RELEASE = re.compile(r"(\d+\.\d+)(a|b|rc|\.dev)\d+")
 # The last release with a fix of security in each branch that gets some, on 25 November 2026.
 # https://www.djangoproject.com/download/
 SECURE = {"5.2": 19, "6.0": 10, "6.1": 3}
@@ -20,6 +22,11 @@ SECURE = {"5.2": 19, "6.0": 10, "6.1": 3}
 def django_version(examination: Examination) -> Iterator[Occurrence]:
     """This version of Django has known holes, or gets no fixes any more."""
     version = examination.facts.django
+    if early := PRE_RELEASE.match(version):
+        last = SECURE.get(early[1])
+        remedy = f"upgrade to {early[1]}.{last} or newer" if last else "serve a release in production"
+        yield Occurrence(f"{version} is a pre-release, which gets no security fixes", remedy=remedy)
+        return
     branch, _, patch = version.rpartition(".")
     if version.count(".") < 2:
         branch, patch = version, "0"

@@ -10,6 +10,7 @@ from bench import paths
 from bench.errors import BenchError
 from bench.serve.project.description import Description, Project
 from bench.serve.project.findings import RULES, documentation, examine
+from bench.serve.project.findings.files import WHITENOISE
 from bench.serve.project.findings.finding import ERROR, WARNING
 from bench.serve.project.findings.security import CSRF, GZIP, SECURITY, UPDATE_CACHE
 from bench.serve.project.health import CORRECT, LET_IN
@@ -155,6 +156,7 @@ NOTICED = [
     ("query-parameters", of(LIST, linked_parameters={"/": ("page",)})),
     ("django-version", {"django": "5.2.3"}),
     ("django-version", {"django": "4.2.30"}),
+    ("django-version", {"django": "6.2a1"}),
     ("too-many-workers", {"worker_mb": 251.0}),
     ("mail.E001", {"checks": (DeploymentCheck("mail.E001", "Broken", ""),) * 3}),
 ]
@@ -229,6 +231,10 @@ def test_each_rule_has_a_fact_that_it_finds():
         {**of(HOME, path="/welcome/", cookies=("csrftoken",)), "login": "/welcome/"},
         # A list of the visitor's own orders, which forbids caches to share it.
         of(HOME, path="/api/orders/", session_read=True, vary="Accept, Cookie", cache_control="private"),
+        # A health check, which nobody expects from a cache.
+        of(HOME, path="/health/ready", session_read=True, causes={"reads csrftoken": "shop/log.py:3"}),
+        # WhiteNoise sends the files of the finders.
+        {"static_root": None, "middleware": (WHITENOISE,), "settings": {"WHITENOISE_USE_FINDERS": True}},
         # The cache by default, which nobody uses.
         {"caches": IN_MEMORY},
         # A view sends uploads, on each stack.
@@ -276,6 +282,12 @@ def test_one_error_at_several_lines_is_one_finding():
     (finding,) = found({"pages": (HOME, HEALTH, *broken)})
     assert (finding.id, finding.where) == ("page-error", "a.html:1")
     assert "/0/, /1/" in finding.what
+
+
+def test_from_a_pre_release_the_way_leads_to_its_release():
+    remedies = [found({"django": version})[0].remedy for version in ("6.1rc1", "6.1.dev20260401", "9.0b2")]
+    assert ["6.1." in remedy and "upgrade" in remedy for remedy in remedies] == [True, True, False]
+    assert "upgrade" not in remedies[2]
 
 
 def test_old_versions_of_django_are_not_told_of_an_option_that_they_lack():

@@ -248,14 +248,27 @@ def durable(request):
         return visits(request)
 
 
-urlpatterns.append(path("durable/", durable))
+def strict(request):
+    from django.db import transaction
+
+    class Strict(transaction.Atomic):
+        def __enter__(self):
+            if transaction.get_connection().atomic_blocks:
+                raise RuntimeError("not inside of another transaction, in tests neither")
+            super().__enter__()
+
+    with Strict(None, True, True):
+        return visits(request)
+
+
+urlpatterns += [path("durable/", durable), path("strict/", strict)]
 """
 
 
 def test_a_page_that_writes_leaves_no_row_and_nothing_beside_the_file(new_project):
     # A file, whatever its name has.
     theirs = "DATABASES['default']['NAME'] = BASE_DIR / 'memory-game.sqlite3'\n" + IN_MEMORY
-    folder = new_project(theirs, '[tool.benchapp]\npublic = ["/visits/", "/durable/"]\n')
+    folder = new_project(theirs, '[tool.benchapp]\npublic = ["/visits/", "/durable/", "/strict/"]\n')
     with (folder / "shop" / "urls.py").open("a") as file:
         file.write(DURABLE)
     # The very table that the page writes to.
@@ -269,7 +282,7 @@ def test_a_page_that_writes_leaves_no_row_and_nothing_beside_the_file(new_projec
     assert facts.databases_in_memory == ("cached", "shared")
     assert facts.pages[1].session_written
     # No block of the kit is around its own.
-    assert (facts.pages[2].status, facts.pages[2].error) == (200, None)
+    assert [(page.status, page.error) for page in facts.pages[2:]] == [(200, None)] * 2
     assert tree(folder) == before
 
 
@@ -291,6 +304,7 @@ def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(
             "from django.contrib import admin\n"
             "from django.views.generic import RedirectView\n"
             "names = ['logout/', '__debug__/x/', 'django-admin/', 'item/<int:id>/', 'more/', 'last/']\n"
+            "names = ['500/', '404-own/', *names]\n"
             "from django.conf.urls.i18n import i18n_patterns\n"
             "urlpatterns += [path('staff/', admin.site.urls), path('moved/', RedirectView.as_view(url='/last/'))]\n"
             "urlpatterns += [*(path(name, form) for name in names), *i18n_patterns(path('tour/', form))]\n"
@@ -425,6 +439,29 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
     assert (list(facts.databases), list(facts.database_files)) == (["default", "second"], ["default"])
     assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/no/such/page/", 404)]
     assert facts.silent["DATABASES['second']"].startswith("OperationalError: ")
+
+
+BACKEND = """
+from django.db.backends.sqlite3 import base
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def init_connection_state(self):
+        super().init_connection_state()
+        # As the backend of MySQL does.
+        self.cursor().close()
+"""
+
+
+def test_a_second_database_with_a_backend_of_the_project_is_no_problem(new_project):
+    folder = new_project("DATABASES['second'] = {'ENGINE': 'shop.sqlite', 'NAME': BASE_DIR / 'second.sqlite3'}")
+    (folder / "shop" / "sqlite").mkdir()
+    (folder / "shop" / "sqlite" / "base.py").write_text(BACKEND)
+    (folder / "shop" / "sqlite" / "__init__.py").touch()
+    facts = inspection.inspect(description.read(folder), closely=True)
+    assert (list(facts.databases), facts.silent) == (["default", "second"], {})
+    # It may begin transactions in its own way.
+    assert list(facts.sqlite_modes) == ["default"]
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,25 @@ def test_the_cache_of_each_project_counts_only_if_something_uses_it(new_project,
     assert ("cache-per-process" in found(folder)) == is_used
 
 
+@pytest.mark.parametrize(
+    ("settings", "code", "is_used"),
+    [
+        ("", "import rest_framework.throttling", False),
+        ("", "from rest_framework.throttling import RateThrottle", True),
+        ("REST_FRAMEWORK = {'DEFAULT_THROTTLE_CLASSES': ['x.Throttle']}", "import rest_framework.throttling", True),
+    ],
+)
+def test_a_library_with_throttles_uses_the_cache_only_if_the_project_has_one(new_project, settings, code, is_used):
+    folder = new_project(f"import sys\nsys.path.append(str(BASE_DIR / 'site-packages'))\n{settings}\n")
+    library = folder / "site-packages" / "rest_framework"
+    library.mkdir(parents=True)
+    (library / "__init__.py").touch()
+    (library / "throttling.py").write_text("from django.core.cache import cache\n\n\nclass RateThrottle:\n    pass\n")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(code)
+    assert ("cache-per-process" in found(folder)) == is_used
+
+
 WHITENOISE = """
 MIDDLEWARE.insert(1, "whitenoise.middleware.WhiteNoiseMiddleware")
 STATIC_ROOT = BASE_DIR / "collected"
