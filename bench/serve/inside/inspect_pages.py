@@ -25,6 +25,8 @@ OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middlewa
 TOOLBAR = "debug_toolbar."
 # The beginnings of names of what a visitor may have another value of.
 OF_VISITOR = ("session", "reads ", "header ")
+# Attributes of a request that say nothing of the visitor, or what the keys of Django's cache have.
+OF_DJANGO = {"environ", "csrf_processing_done", "csrf_cookie_needs_update", "LANGUAGE_CODE"}
 # Static files that the page which is rendered now names and no finder has: name -> the line that names it.
 MISSING_STATIC = {}
 
@@ -129,7 +131,7 @@ def rolled_back(transaction, alias):
 
 @contextlib.contextmanager
 def rolled_back_unseen(transaction, alias):
-    """The same without a block of Django's, for transactions of a project that refuse to be inside of any."""
+    """The same without a block of Django's, for transactions of a project that refuse outer ones."""
     connection = transaction.get_connection(alias)
     connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
     try:
@@ -195,21 +197,25 @@ def _watched_cache(noted):
     from django.templatetags.cache import CacheNode
 
     learn = cache.learn_cache_key
-    before_view = 0
+    before_view, read = 0, set()
 
-    def begun(*args, **named):
+    def begun(request, *args, **named):
         """Called by cache_page and FetchFromCacheMiddleware before the view. A stored page is rendered all the same."""
-        nonlocal before_view
-        before_view = len(noted)
+        nonlocal before_view, read
+        before_view, read = len(noted), {"unknown"}
+        # Whatever goes wrong here is not the project's fault.
+        with contextlib.suppress(Exception):
+            read = _reads_of_attributes(request)
 
     def learned(request, response, *args, **named):
         """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
         # Whatever goes wrong here is not the project's fault.
         with contextlib.suppress(Exception):
             for place, (name, cause) in enumerate(noted):
-                # No page depends on most headers that middleware reads, as for a log.
-                is_of_log = name.startswith("header ") and place < before_view
-                if name.startswith(OF_VISITOR) and not is_of_log and not _is_in_key(name, response):
+                # No page depends on most headers that middleware reads, as for a log, nor on what it only leaves in
+                # attributes of the request that nothing reads afterwards.
+                is_unused = place < before_view and (name.startswith("header ") or not read)
+                if name.startswith(OF_VISITOR) and not is_unused and not _is_in_key(name, response):
                     noted.append(("shared", cause))
                     break
         return learn(request, response, *args, **named)
@@ -217,6 +223,25 @@ def _watched_cache(noted):
     yield cache, "get_cache_key", begun
     yield cache, "learn_cache_key", learned
     yield CacheNode, "render", _watched_part(noted, CacheNode.render)
+
+
+def _reads_of_attributes(request):
+    """A set, to be filled with the names of attributes from middleware, such as `user`, when they are read."""
+    from django.http import HttpRequest
+
+    # Others are of the class, though the request keeps their values.
+    given = {name for name in vars(request) if not name.startswith("_") and not hasattr(type(request), name)}
+    by_middleware = given - set(vars(HttpRequest())) - OF_DJANGO
+    found = set()
+
+    class Watched(type(request)):
+        def __getattribute__(self, name):
+            if name in by_middleware:
+                found.add(name)
+            return super().__getattribute__(name)
+
+    request.__class__ = Watched
+    return found
 
 
 def _is_in_key(name, response):

@@ -295,11 +295,10 @@ def is_sqlite(database):
 
 
 def sqlite_modes(databases):
-    """The modes of SQLite databases by alias, except those with a backend of the project, which may begin transactions
-    in its own way.
-    """
+    """The modes of SQLite databases by alias."""
     from django.db import connections
 
+    # A backend of the project may begin transactions in another way.
     return {
         alias: sqlite_mode(database)
         for alias, database in databases.items()

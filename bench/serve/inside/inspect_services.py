@@ -89,7 +89,7 @@ def uses_cache(settings):
 
 
 def has_throttles(settings):
-    """True if a setting or a module of the project names a throttle of an API, which counts requests in the cache."""
+    """True if a setting or a module of the project names a throttle of an API, a user of the cache."""
     names = [str(getattr(settings, "REST_FRAMEWORK", ""))]
     for name, module in list(sys.modules.items()):
         if is_own_module(name):

@@ -205,6 +205,30 @@ def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
     assert mine.causes["shared"].startswith("shop/urls.py:")
 
 
+KNOWN = """
+def known(get_response):
+    def middleware(request):
+        request.tier = "gold" if request.user.is_authenticated or "tier" in request.COOKIES else ""
+        return get_response(request)
+    return middleware
+"""
+TIERS = """
+urlpatterns.append(path("tier/", cache_page(60)(lambda request: HttpResponse(request.tier))))
+"""
+
+
+def test_a_page_that_uses_nothing_of_what_middleware_read_is_not_given_to_others(new_project):
+    public = ["/plain/", "/mine/", "/tier/"]
+    folder = new_project("MIDDLEWARE += ['shop.known.known']", f"[tool.benchapp]\npublic = {json.dumps(public)}\n")
+    (folder / "shop" / "known.py").write_text(KNOWN)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(CACHED_VIEWS + TIERS)
+    pages = inspection.inspect(description.read(folder)).pages
+    assert {page.path: page.shared for page in pages if page.path in public} == dict.fromkeys(public, True) | {
+        "/plain/": False
+    }
+
+
 SPOKEN = """
 
 def spoken(request):
