@@ -188,13 +188,16 @@ def silent(names):
 
 def storages():
     """The aliases of storages on other machines, and whether names of static files have a hash."""
+    import django
     from django.conf import settings
     from django.contrib.staticfiles.storage import ManifestFilesMixin
     from django.core.files.storage import FileSystemStorage
     from django.utils.module_loading import import_string
 
     named = {alias: storage["BACKEND"] for alias, storage in getattr(settings, "STORAGES", {}).items()}
-    named.update({alias: getattr(settings, old) for alias, old in OLDER.items() if getattr(settings, old, None)})
+    # Later versions of Django do not read these settings.
+    older = OLDER if django.VERSION < (5, 1) else {}
+    named.update({alias: getattr(settings, old) for alias, old in older.items() if getattr(settings, old, None)})
     kinds = {}
     for alias, backend in named.items():
         # What cannot be imported is found when it is used.

@@ -79,8 +79,7 @@ def migration_unsafe(examination: Examination) -> Iterator[Occurrence]:
 def sqlite_locks(examination: Examination) -> Iterator[Occurrence]:
     """Several processes write to SQLite with settings for one."""
     facts = examination.facts
-    version = tuple(int(part) for part in re.findall(r"\d+", facts.django)[:2])
-    has_option = version >= TRANSACTION_MODE
+    has_option = examination.django_version >= TRANSACTION_MODE
     newer = "upgrade to Django 5.1 or newer, whose SQLite backend has transaction_mode, or use a database server"
     for alias, (transactions, journal) in facts.sqlite_modes.items():
         if (transactions, journal) != ("IMMEDIATE", "WAL") and alias not in facts.databases_in_memory:

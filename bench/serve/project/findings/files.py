@@ -14,6 +14,12 @@ FIND_STATIC = (
     f"{FILE} make it (npm, compress)"
 )
 WHITENOISE = "whitenoise.middleware.WhiteNoiseMiddleware"
+# The version of Django without these settings.
+STORAGES_ONLY = (5, 1)
+OLDER_STORAGES = {
+    "STATICFILES_STORAGE": "static files have Django's usual storage, without hashed names",
+    "DEFAULT_FILE_STORAGE": "uploads go to MEDIA_ROOT on this machine",
+}
 STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
 
 
@@ -85,6 +91,23 @@ def static_unhashed(examination: Examination) -> Iterator[Occurrence]:
             "names of static files have no hash, so no browser may keep them for long",
             examination.line("STORAGES") or examination.line("STATICFILES_STORAGE") or examination.line("STATIC_URL"),
         )
+
+
+@finding(
+    "storage-ignored",
+    WARNING,
+    "name the storage in STORAGES",
+    link=f"{DOCS}/releases/5.1/#features-removed-in-5-1",
+)
+def storage_ignored(examination: Examination) -> Iterator[Occurrence]:
+    """The setting of a storage has no effect since Django 5.1."""
+    statements = examination.facts.statements
+    # A project for several versions of Django may have both.
+    if examination.django_version < STORAGES_ONLY or "STORAGES" in statements:
+        return
+    for setting, happens in OLDER_STORAGES.items():
+        if setting in statements:
+            yield Occurrence(f"{setting} has no effect since Django 5.1: {happens}", examination.line(setting))
 
 
 @finding(

@@ -60,6 +60,11 @@ class Examination:
         """True if the settings take hosts, caches and connections from the kit's variables."""
         return self.project.description.reads_environment
 
+    @property
+    def django_version(self) -> tuple[int, ...]:
+        """The version of Django, `(5, 2)`."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.facts.django)[:2])
+
     @functools.cached_property
     def is_unfilled(self) -> bool:
         """True if the database has no tables yet, and the kit fills it: a missing or empty file, or one in memory."""

@@ -52,6 +52,7 @@ REFERRER = (SECURITY, CSRF)
 MAIL = "django.core.mail.backends"
 IN_DEBUG = {name: (Statement("shop/settings.py", 4, 4, in_debug=True),) for name in ("EMAIL_BACKEND", "TEMPLATES")}
 IN_MEMORY = {"default": "django.core.cache.backends.locmem.LocMemCache"}
+OLDER_STORAGE = {"STATICFILES_STORAGE": (Statement("shop/settings.py", 4, 4),)}
 RESET = {"urls": ("/", "/accounts/password_reset/")}
 SESSION_BACKENDS = "django.contrib.sessions.backends"
 SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
@@ -139,6 +140,7 @@ NOTICED = [
     ("static-file-missing", of(HOME, missing_static={"css/nope.css": "base.html:1"})),
     ("static-root", {"static_root": None}),
     ("static-unhashed", {"static_hashed": False}),
+    ("storage-ignored", {"statements": {"DEFAULT_FILE_STORAGE": (Statement("shop/settings.py", 4, 4),)}}),
     ("endless-file-cache", {"endless_file_caches": ("default",)}),
     ("uploads-not-served", {"media_root": "/srv/media", "media_url": "/media/"}),
     ("log-file", {"log_files": ("/srv/shop/logs/site.log",)}),
@@ -235,6 +237,8 @@ def test_each_rule_has_a_fact_that_it_finds():
         of(HOME, path="/health/ready", session_read=True, causes={"reads csrftoken": "shop/log.py:3"}),
         # WhiteNoise sends the files of the finders.
         {"static_root": None, "middleware": (WHITENOISE,), "settings": {"WHITENOISE_USE_FINDERS": True}},
+        # Settings for older versions of Django, too.
+        {"statements": {**OLDER_STORAGE, "STORAGES": (Statement("shop/settings.py", 5, 5),)}},
         # The cache by default, which nobody uses.
         {"caches": IN_MEMORY},
         # A view sends uploads, on each stack.
@@ -282,6 +286,10 @@ def test_one_error_at_several_lines_is_one_finding():
     (finding,) = found({"pages": (HOME, HEALTH, *broken)})
     assert (finding.id, finding.where) == ("page-error", "a.html:1")
     assert "/0/, /1/" in finding.what
+
+
+def test_settings_of_storages_are_read_before_django_5_1():
+    assert names({"statements": OLDER_STORAGE, "django": "4.2.30"}) == ["django-version"]
 
 
 def test_from_a_pre_release_the_way_leads_to_its_release():

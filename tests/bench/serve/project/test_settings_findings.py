@@ -210,6 +210,15 @@ def test_a_library_with_throttles_uses_the_cache_only_if_the_project_has_one(new
     assert ("cache-per-process" in found(folder)) == is_used
 
 
+def test_a_storage_in_a_setting_that_django_ignores_hashes_no_names(new_project):
+    hashed = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
+    folder = new_project(f"STATICFILES_STORAGE = '{hashed}'\n")
+    lines = (folder / "shop" / "settings.py").read_text().splitlines()
+    items = found(folder)
+    number = next(number for number, line in enumerate(lines, 1) if "STATICFILES_STORAGE" in line)
+    assert items["storage-ignored"] == items["static-unhashed"] == f"shop/settings.py:{number}"
+
+
 WHITENOISE = """
 MIDDLEWARE.insert(1, "whitenoise.middleware.WhiteNoiseMiddleware")
 STATIC_ROOT = BASE_DIR / "collected"
