@@ -148,6 +148,25 @@ API_CHECKS = (
     *("content", "server-error", "head", "conditional", "kept-headers", "headers-kept", "codings"),
     *("set-cookie", "personal-at-once", "cve-2014-0473"),
 )
+# A page, and an application around Django's with a cookie for each response.
+PAGE = """
+from django.http import HttpResponse
+from django.urls import path
+
+urlpatterns = [path("", lambda request: HttpResponse("<p>page"))]
+"""
+AROUND = """
+import uuid
+
+inside = application
+
+
+def application(environ, start_response):
+    def start(status, headers, *error):
+        return start_response(status, [*headers, ("Set-Cookie", f"visit={uuid.uuid4().hex}")], *error)
+
+    return inside(environ, start)
+"""
 LAYERS = """
 [tool.benchapp]
 public = ["/"]
@@ -172,6 +191,25 @@ def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_p
             assert get(f"{running.url}/kind/").text == kind
             words = {get(f"{running.url}/").text for _ in range(20)}
             assert len(words) == 1 or layer == "none"
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("gunicorn", "varnish"),
+        pytest.param("nginx-gunicorn", "nginx-microcache", marks=pytest.mark.matrix),
+        pytest.param("nginx-uwsgi", "page-cache", marks=pytest.mark.matrix),
+    ],
+)
+def test_a_cookie_that_is_set_around_django_reaches_one_visitor_only(stack, layer):
+    runnable(stack, layer)
+    with made("shop", '[tool.benchapp]\npublic = ["/"]\n') as folder:
+        (folder / "shop" / "urls.py").write_text(PAGE)
+        with (folder / "shop" / "wsgi.py").open("a") as wsgi:
+            wsgi.write(AROUND)
+        with deployment.deployed(must_resolve(open_project(folder), stack, layer, changes=FEW)) as running:
+            given = [get(running.url).cookies["visit"] for _ in range(4)]
+    assert len(set(given)) == len(given)
 
 
 def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
