@@ -103,7 +103,9 @@ class Printer:
 
     def _line(self) -> Text:
         seconds = time.monotonic() - self._since
-        lasting = f", {seconds:.0f} s" if seconds >= SILENT_S else ""
+        lasting = ""
+        if seconds >= SILENT_S:
+            lasting = f", {seconds:.0f} s"
         return Text(f"{self._prefix}{self._words}{lasting}", no_wrap=True, overflow="ellipsis")
 
 

@@ -71,7 +71,9 @@ def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ..
 @functools.cache
 def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tuple[Path, ...]) -> Path | None:
     # An activated environment of the instrument would serve by the wrong Python, and none would say so.
-    there = [] if paths.VENV in venvs else [str(paths.VENV / "bin")]
+    there = []
+    if paths.VENV not in venvs:
+        there = [str(paths.VENV / "bin")]
     on_path = [folder for folder in path.split(os.pathsep) if folder not in there]
     more = itertools.chain.from_iterable(_newest_first(_glob(pattern)) for pattern in search)
     places = [*(str(venv / "bin") for venv in venvs), *on_path, *SYSTEM_DIRECTORIES, *more]

@@ -41,7 +41,9 @@ def joined(words: Sequence[str], last: str = "and") -> str:
 
 def first_names(names: Sequence[str]) -> str:
     """At most MAX_NAMES of the names, and how many more: `a, b, c and 4 more`."""
-    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    more = []
+    if len(names) > MAX_NAMES:
+        more = [f"{len(names) - MAX_NAMES} more"]
     return joined([*names[:MAX_NAMES], *more])
 
 
@@ -81,7 +83,8 @@ def number(value: float | None) -> str:
         return "under 0.000001"  # never 0.000000, which reads as zero
     # Rounding first keeps 99.96 from being shown as 100.0 and 9.996 as 10.00.
     digits = 2 - math.floor(math.log10(abs(value)))
-    digits = 2 - math.floor(math.log10(abs(round(value, digits)))) if round(value, digits) else digits
+    if round(value, digits):
+        digits = 2 - math.floor(math.log10(abs(round(value, digits))))
     return f"{value:,.{min(max(digits, 0), 6)}f}"
 
 
@@ -138,7 +141,9 @@ def option_words(options: Mapping[str, str | Sequence[str] | None]) -> list[str]
     """The words of options with a value, on a command line; an option with several values is repeated."""
     words: list[str] = []
     for option, given in options.items():
-        values = [given] if isinstance(given, str) else given
+        values = given
+        if isinstance(given, str):
+            values = [given]
         for value in values or ():
             words += [option, value]
     return words

@@ -75,7 +75,9 @@ def main(args: argparse.Namespace) -> int:
         url = ""
         if kits:
             url = stack.enter_context(_database(args, printer))
-        patterns = 0 if project.description.public else MAX_PATTERNS
+        patterns = MAX_PATTERNS
+        if project.description.public:
+            patterns = 0
         facts = inspection.inspect(project, patterns, closely=True, database=url)
     described = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=described)
@@ -92,7 +94,9 @@ def main(args: argparse.Namespace) -> int:
         document = {"format": FORMAT, "project": identity, "facts": facts, "findings": found}
         say(msgspec.json.encode(document).decode())
     else:
-        height = sys.maxsize if args.all else shutil.get_terminal_size(SCREEN).lines
+        height = sys.maxsize
+        if not args.all:
+            height = shutil.get_terminal_size(SCREEN).lines
         for line in as_text(project, facts, found, height):
             say(line)
     if any(item.severity == ERROR for item in found):
@@ -180,7 +184,9 @@ def _ending(findings: Sequence[Finding], shown: int) -> list[str]:
     by_group: dict[str, list[str]] = {}
     for item in findings[shown:]:
         by_group.setdefault(item.group, []).append(item.id)
-    lines = ["", f"{len(findings) - shown} more (--all shows them):"] if by_group else []
+    lines = []
+    if by_group:
+        lines = ["", f"{len(findings) - shown} more (--all shows them):"]
     for group, ids in by_group.items():
         lines += _filled(f"{group}: {', '.join(dict.fromkeys(ids))}", INDENT)
     errors = sum(item.severity == ERROR for item in findings)

@@ -25,7 +25,9 @@ def main(args: argparse.Namespace) -> int:
     found = reach.probe_hosts(inventory.read(args.inventory))
     for item in found:
         print("\n".join(_lines(item)))
-    return 1 if any(item.lacks for item in found) else 0
+    if any(item.lacks for item in found):
+        return 1
+    return 0
 
 
 def _lines(state: HostState) -> list[str]:

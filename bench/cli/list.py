@@ -76,7 +76,9 @@ def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]
     rows: dict[str, list[str]] = {}
     for name in here:
         stack = listing["stacks"][name]
-        front = f"behind {stack['servers'][-1]['name']}" if len(stack["servers"]) > 1 else "on its own"
+        front = "on its own"
+        if len(stack["servers"]) > 1:
+            front = f"behind {stack['servers'][-1]['name']}"
         rows.setdefault(HISTORIC if stack["era"] == HISTORIC else front, []).append(name)
     if HISTORIC in rows:
         rows[HISTORIC] = rows.pop(HISTORIC)
@@ -89,7 +91,9 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
     for layer, manifest in listing["layers"].items():
         fitting = [stack for stack in here if listing["fits"][stack][layer] is None]
         if fitting:
-            where = "any stack" if len(fitting) == len(here) else _servers_of(listing, fitting, here)
+            where = _servers_of(listing, fitting, here)
+            if len(fitting) == len(here):
+                where = "any stack"
             in_code = manifest["kind"] == "templates"
             rows.append((layer, f"{where}; written into your code" if in_code else where))
     return rows

@@ -199,6 +199,8 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if not is_disk_full(error):
             raise
-        where = f"{error.filename}: " if error.filename else ""
+        where = ""
+        if error.filename:
+            where = f"{error.filename}: "
         print(f"{name}: {where}{DISK_FULL}; make room and try again", file=sys.stderr)
         return 2

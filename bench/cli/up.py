@@ -104,7 +104,9 @@ def _watch(
     A server or service that ends by itself raises DeploymentError or, with --restart, is restarted. A process killed by
     the kernel at the memory limit may be replaced at once, so the kill is printed here.
     """
-    supervisor = Supervisor(running, _print) if args.restart else None
+    supervisor = None
+    if args.restart:
+        supervisor = Supervisor(running, _print)
     killed = 0
     while True:
         if reload_due.wait(POLL_S):

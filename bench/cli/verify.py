@@ -106,7 +106,9 @@ def main(args: argparse.Namespace) -> int:
     if not outcomes:
         print(f"benchapp verify: nothing to verify here: {'; '.join(summary.by_reason(skips))}", file=sys.stderr)
         return 2
-    return 0 if all(item.ok for item in outcomes) else 1
+    if all(item.ok for item in outcomes):
+        return 0
+    return 1
 
 
 def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
@@ -154,7 +156,9 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
         printer.show("rendering its pages")
         site, env = _site_of(target, project, chosen, args)
         context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
-        notes = database.notes(project, chosen) if chosen else []
+        notes = []
+        if chosen:
+            notes = database.notes(project, chosen)
         _print_notes(notes, printer, {})
         outcomes = run_suite(context, selection, summary.show_check(printer))
         return outcomes, [], [*notes, *changing.notes(context.site)]

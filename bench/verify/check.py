@@ -108,7 +108,9 @@ def check(
 def _excused(findings: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
     """The findings; an excuse replaces each excused one."""
     for finding in findings:
-        name = finding.excuse if isinstance(finding, Mismatch) else ""
+        name = ""
+        if isinstance(finding, Mismatch):
+            name = finding.excuse
         if not name:
             yield finding
         elif why := excuses[name]:

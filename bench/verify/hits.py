@@ -218,7 +218,9 @@ def obstacle(response: PageResponse, time_to_live_s: float = 0) -> str | None:
             return f"its Cache-Control is {control}, its X-Cache {reason}"
         return f"its Cache-Control is {control}"
     if _lifetime_s(response) < time_to_live_s:
-        name = "Cache-Control" if "max-age" in control.lower() else "Expires"
+        name = "Expires"
+        if "max-age" in control.lower():
+            name = "Cache-Control"
         return f"its {name} is {response.header(name)}, and the layer stores for {time_to_live_s:g} s"
     policies = "".join(response.header(name) or "" for name in POLICIES).lower()
     if "'nonce-" in policies or page_parser.ParsedPage(response.text).nonces:
@@ -255,7 +257,9 @@ def obstacle_here(context: Context, *responses: PageResponse) -> str | None:
 
 def _rendered_as(context: Context, response: PageResponse) -> str | None:
     """The obstacle to caching in the page as rendered in process, possibly hidden by a server in front."""
-    path = str(response.sent.path) if response.sent else ""
+    path = ""
+    if response.sent:
+        path = str(response.sent.path)
     if path in context.site.description.health_checks:
         return "it is named as the page of health checks, and not as public"
     page = context.site.expected(path)
@@ -269,7 +273,9 @@ def _rendered_as(context: Context, response: PageResponse) -> str | None:
 def _own_headers(context: Context, response: PageResponse) -> list[str]:
     """Headers of some pages only, so a server of stored bodies cannot send them."""
     usual = context.get(new_path())
-    of_all = page_headers(context.running.case.project) if context.running else {}
+    of_all = {}
+    if context.running:
+        of_all = page_headers(context.running.case.project)
     everywhere = {name.lower(): value for name, value in of_all.items()}
     own = {name for name, _ in response.headers if response.header(name) != usual.header(name)}
     if OWN_HEADERS in (response.header("X-Cache") or ""):

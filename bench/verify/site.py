@@ -326,7 +326,9 @@ def prepare(site: Site) -> Site:
             f"manage.py renderpages {INSIDE}: status {facts['status']}: let paths below /__probe__/ through its own "
             "middleware if BENCHAPP_PROBES is 1 in the environment, then try again"
         )
-    inside = json.loads(facts["body"]) if facts.get("content_type", "").startswith("application/json") else {}
+    inside = {}
+    if facts.get("content_type", "").startswith("application/json"):
+        inside = json.loads(facts["body"])
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
     reported = {name: inside[name] for name in REPORTED if name in inside}
     site = replace(site, interpreter=interpreter, **reported)

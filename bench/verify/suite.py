@@ -249,7 +249,9 @@ def concerns_pages(results: Mapping[str, list[Finding]], context: Context) -> bo
     """True if a wrong response may belong to a page rendered in process."""
     for finding in itertools.chain.from_iterable(results.values()):
         if isinstance(finding, Mismatch) and context.site.has_database:
-            path = finding.sent.path if finding.sent else None
+            path = None
+            if finding.sent:
+                path = finding.sent.path
             if not isinstance(path, str) or path.partition("?")[0] in context.site.pages:
                 return True
     return False
@@ -264,7 +266,9 @@ def findings(item: Check, context: Context) -> list[Finding]:
         found.append(reason)
     except (BadResponse, OSError) as error:
         sent: Sent | None = getattr(error, "sent", None)
-        expected = f"{sent}: a complete response" if sent else "a complete response"
+        expected = "a complete response"
+        if sent:
+            expected = f"{sent}: a complete response"
         got = str(error) if isinstance(error, BadResponse) else f"{type(error).__name__}: {error}"
         found.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
@@ -308,7 +312,9 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     if sent is None or request is None or context.running is None:
         return request, None
     served = next((clone for clone in context.clones if clone.target.origin == sent.origin), context)
-    layer = ["--layer", context.layer] if context.layers else []
+    layer = []
+    if context.layers:
+        layer = ["--layer", context.layer]
     serve = command_line("up", context.stack, *layer, *served.options, "--port", UP_PORT)
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve
 

@@ -152,7 +152,9 @@ class PostgresConnections:
     """Counts the connections of PostgreSQL, by a connection that does not count."""
 
     def __init__(self) -> None:
-        as_owner = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        as_owner = []
+        if os.geteuid() == 0:
+            as_owner = ["runuser", "-u", "postgres", "--"]
         argv = [*as_owner, "psql", "-XAtq", "-d", "postgres"]
         self._psql: Any = None
         pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL

@@ -170,7 +170,9 @@ def _loaded(inventory: Inventory, states: dict[str, HostState], cores: int, resu
     why, found = {}, {}
     for result in results:
         if result.failure and result.host in loading:
-            when = "the load ended early" if result.task == MAKE else "cannot make load"
+            when = "cannot make load"
+            if result.task == MAKE:
+                when = "the load ended early"
             raise BenchError(f"{result.host}: {when}: {result.failure}")
         if result.failure:
             why[result.host] = result.failure

@@ -124,7 +124,9 @@ class Plays:
         given = json.dumps({"queue": str(self._queue)})
         # Ansible ends the programs on all hosts at SIGTERM, which the kernel sends if this process is killed.
         setpriv = shutil.which("setpriv")
-        guard = [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+        guard = []
+        if setpriv:
+            guard = [setpriv, "--pdeathsig", "TERM", "--"]
         own = {"ANSIBLE_FORKS": str(len(self._inventory.hosts)), "ANSIBLE_LOCAL_TEMP": self._folder.name}
         return subprocess.Popen(
             [*guard, str(program), "-v", "-i", str(self._inventory.path), str(self._playbook), "--extra-vars", given],

@@ -64,7 +64,9 @@ def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Pre
     plan, cases = info.plan, cases_of(info.plan, site.project)
     # The built-in load tool, which needs only Python on its hosts.
     tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
-    at_rate = (OpenLoopTool(), "") if plan.latency else None
+    at_rate = None
+    if plan.latency:
+        at_rate = (OpenLoopTool(), "")
     load = LoadSettings(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
 
     def environment() -> Environment:

@@ -199,7 +199,9 @@ def _content(path: Path) -> bytes:
 
 def _lines(path: Path) -> list[bytes]:
     """The lines of a file, except a torn last line left by a kill; empty without the file."""
-    lines = [line for line in _content(path).split(b"\n") if line.strip()] if path.exists() else []
+    lines = []
+    if path.exists():
+        lines = [line for line in _content(path).split(b"\n") if line.strip()]
     try:
         msgspec.json.decode(lines[-1] if lines else b"{}")
     except NOT_JSON:
@@ -308,7 +310,9 @@ class Folder:
         if not records:
             return
         path = self.directory / LINES[type(records[0])]
-        before = path.stat().st_size if path.exists() else 0
+        before = 0
+        if path.exists():
+            before = path.stat().st_size
         try:
             with path.open("ab") as file:
                 file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))

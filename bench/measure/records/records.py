@@ -178,7 +178,9 @@ def project_words(plan: Plan) -> list[str]:
 def served_words(plan: Plan) -> list[str]:
     """The words that serve the project of a run again, after a stack and its layers; the URL of a database is not
     recorded."""
-    database = "URL" if plan.database_given else plan.database
+    database = plan.database
+    if plan.database_given:
+        database = "URL"
     return [*project_words(plan), *option_words({"--database": database, "--env": plan.env, "--set": plan.changes})]
 
 

@@ -245,17 +245,23 @@ class Trial(TrialIdentity):
     @property
     def requests(self) -> int:
         """Responses received in the timed load; 0 of a failed trial."""
-        return self.figures.requests_total if self.figures else 0
+        if self.figures:
+            return self.figures.requests_total
+        return 0
 
     @property
     def histogram(self) -> str | None:
         """The latency of an open loop; None without one."""
-        return self.figures.histogram if self.figures else None
+        if self.figures:
+            return self.figures.histogram
+        return None
 
     @property
     def memory_peak_bytes(self) -> dict[str, int | None] | None:
         """Largest memory by server and service; None if not sampled."""
-        return self.costs.memory_peak_bytes if self.costs else None
+        if self.costs:
+            return self.costs.memory_peak_bytes
+        return None
 
     @property
     def is_disturbed(self) -> bool:

@@ -131,7 +131,9 @@ def places(runs: Sequence[RunFacts], boards: Sequence[Ranking]) -> list[str]:
     several_databases = len({board.database for board in boards}) > 1
     found = []
     for board in boards:
-        parts = [runs[board.run].name] if several_runs else []
+        parts = []
+        if several_runs:
+            parts = [runs[board.run].name]
         if several_sizes or board.size != NO_LIMIT:
             parts.append(f"size {board.size}")
         if several_databases:

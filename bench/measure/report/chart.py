@@ -28,7 +28,9 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
     pairs = ""
     for key, value in attributes.items():
         if value is not None:
-            attribute = "class" if key == "cls" else key.replace("_", "-")
+            attribute = "class"
+            if key != "cls":
+                attribute = key.replace("_", "-")
             pairs += f' {attribute}="{escape(_text(value))}"'
     content = "".join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
     return Markup(f"<{name}{pairs}>{content}</{name}>" if children else f"<{name}{pairs}/>")
@@ -212,7 +214,9 @@ def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot:
             y = top + 18 + count * STRIP
             parts.append(tag("text", label, x=MARGIN, y=y + 15))
             parts.append(_placed(dots(axis, rates, colour), y, inner))
-            figure = number(median(rates)) if rates else "not measured"
+            figure = "not measured"
+            if rates:
+                figure = number(median(rates))
             parts.append(tag("text", figure, x=WIDTH - MARGIN, y=y + 15, cls="figure"))
         top += 18 + len(bars) * STRIP + 22
     height = top + 24

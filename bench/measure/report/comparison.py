@@ -96,7 +96,9 @@ def compare(before: Run, after: Run) -> RunComparison:
     """The cases measured by both runs. Raises BenchError if none."""
     # A run has one. The same cases on another are still worth comparing, with a warning.
     databases = {before.info.plan.database, after.info.plan.database}
-    database = databases.pop() if len(databases) == 1 else "any"
+    database = "any"
+    if len(databases) == 1:
+        database = databases.pop()
     first, second = tables(before, database), tables(after, database)
     shared = [key for key in first if key in second]
     if not shared:
@@ -142,7 +144,9 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     rates: dict[Key, dict[int, float]] = {}
     steps: dict[Key, float] = {}
     for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
-        level = 0 if run.info.plan.capacity else trial.level
+        level = trial.level
+        if run.info.plan.capacity:
+            level = 0
         key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
         if trial.throughput and key[:2] not in wrong:
             rates.setdefault(key, {})[trial.round] = trial.throughput

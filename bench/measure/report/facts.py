@@ -54,7 +54,9 @@ def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
     plan, environment, info = run.info.plan, run.environment, run.info
     versions = [f"{name} {version}" for name, version in environment.programs.items()]
     others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
-    dirty = " with changes" if environment.dirty else ""
+    dirty = ""
+    if environment.dirty:
+        dirty = " with changes"
     cpu = environment.cpu_model or "CPU not known"
     found = {
         "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
@@ -84,7 +86,9 @@ def _load(plan: Plan) -> str:
 
 
 def _rounds(plan: Plan) -> str:
-    budget = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
+    budget = ""
+    if plan.budget_s:
+        budget = f" or {duration(plan.budget_s)}"
     if plan.until:
         return f"at most {plural(plan.rounds, 'round')}{budget}"
     return plural(plan.rounds, "round")

@@ -107,7 +107,9 @@ class RankedCase:
         for case in self.cases:
             if case.workload == workload:
                 own = trials.get(case.case_id, [])
-                climbed = climbs(own, self.limit) if self.limit else {}
+                climbed = {}
+                if self.limit:
+                    climbed = climbs(own, self.limit)
                 found[name_of(case)] = Measured(
                     trials=own,
                     climbs=climbed.get(case.case_id, {}),

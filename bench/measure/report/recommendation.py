@@ -68,7 +68,9 @@ def _headline(board: Ranking) -> str:
         reasons = [row.reason for row in board.cases if row.reason]
         # A case that was tried says more than the others, which a stop kept from their turn.
         reasons = [reason for reason in reasons if reason != NO_TRIAL] or reasons
-        most = max(reasons, key=reasons.count) if reasons else NO_TRIAL
+        most = NO_TRIAL
+        if reasons:
+            most = max(reasons, key=reasons.count)
         return "Not measured: " + " ".join(most.split()[:MAX_WORDS]) + "."
     row, what = board.cases[board.best], "capacity" if board.kind == "capacity" else "requests/s"
     if board.kind == "rate":
@@ -107,7 +109,9 @@ def _cost(row: CaseRow) -> str:
         parts.append(f"{_mib(row)} of memory")
     if row.cpu_seconds_per_1000_requests is not None:
         parts.append(f"{number(row.cpu_seconds_per_1000_requests)} CPU seconds per 1,000 requests")
-    costs = f"It costs {joined(parts)}." if parts else ""
+    costs = ""
+    if parts:
+        costs = f"It costs {joined(parts)}."
     if row.deploy_lost:
         costs += f" A deploy loses {plural(round(row.deploy_lost), 'request')}."
     elif row.deploy_lost is not None:

@@ -106,7 +106,9 @@ def next_step(run: Run, lacking: Sequence[tuple[Key, Key]]) -> str:
         key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, plan.database)
         lasting = [f"{name}: {text}" for name, text in discarded_by(trial) if name not in PASSING]
         if trial.status == "discarded" and lasting and key in missing and not (plan.capacity and overloaded(trial)):
-            option = "--connections" if plan.mode == "closed" else "--rate"
+            option = "--rate"
+            if plan.mode == "closed":
+                option = "--connections"
             reason = "; ".join(lasting)
             return f"{reason}; resuming would discard it again: change the load ({option}), or its bound (--guard)"
     return f"resume on a quiet machine with: {run.resume_command()}"

@@ -168,7 +168,9 @@ def _open_files(wanted: int) -> Iterator[None]:
     """Allow programs started inside the block so many open files; the servers keep their limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        limit = wanted
+        if hard != resource.RLIM_INFINITY:
+            limit = min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
         yield

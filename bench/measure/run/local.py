@@ -102,7 +102,9 @@ class TrialBed(TestBed[Measurement, Trial]):
         key = f"{name}@ref={ref}" if ref else name
         if key not in self.journal.addresses:
             known = workload.workload(project, name)
-            static = static_names() if any(step.startswith("static:") for step in known.steps) else {}
+            static = {}
+            if any(step.startswith("static:") for step in known.steps):
+                static = static_names()
             found = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
             self.journal.workload(key, found)
         return self.journal.addresses[key]
@@ -204,7 +206,9 @@ class LocalTestBed(TrialBed):
         """Move the processes to their cores: services to theirs, the others to the stack's."""
         services = catalog.read().services
         for name, pid in running.pids.items():
-            group = cpu_affinity.SERVICES if name in services else cpu_affinity.STACK
+            group = cpu_affinity.STACK
+            if name in services:
+                group = cpu_affinity.SERVICES
             cpu_affinity.move(self.pinned, group, [pid])
 
     @contextmanager

@@ -217,7 +217,9 @@ def pattern_of(fields: str) -> re.Pattern[str]:
     found = [re.escape(parts[0])]
     for name, text in zip(names, parts[2::2], strict=True):
         # Otherwise up to the next character: a pattern with a longer look-ahead takes minutes for a long log.
-        other = f"[^{re.escape(text[0])}]*" if text else ".*?"
+        other = ".*?"
+        if text:
+            other = f"[^{re.escape(text[0])}]*"
         if text.startswith('"'):
             other = r'(?:[^"\\]|\\.)*'
         found += [_group(name, other), re.escape(text)]

@@ -98,7 +98,9 @@ class Outlook:
     def _trials(self, item: Measurement) -> int:
         if not self._plan.capacity:
             return 1
-        usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
+        usual = LATER_TRIALS
+        if item.round == 1:
+            usual = FIRST_TRIALS
         return max(1, usual - self._finished[item.case.case_id, item.round])
 
     def _load_s(self, item: Measurement) -> float:
@@ -112,5 +114,7 @@ class Outlook:
     def _beside(self, deployment: Deployment, trials: int) -> float:
         """Seconds besides the load: the last value, otherwise the mean of other deployments, at first a usual value."""
         usual_s = UP_S + AROUND_TRIAL_S * trials
-        others_s = statistics.fmean(self._beside_s.values()) if self._beside_s else usual_s
+        others_s = usual_s
+        if self._beside_s:
+            others_s = statistics.fmean(self._beside_s.values())
         return self._beside_s.get(deployment.name, others_s)

@@ -176,7 +176,9 @@ def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bo
         shared = ", ".join(f"{part} on {', '.join(map(str, numbers))}" for part, numbers in pinned.items())
         notes.append(f"processor cores: {shared}")
     if cores < cpu_affinity.CORES_FOR_ALL and not pinned:
-        advice = "read capacities as lower bounds" if capacity else "do not read them as capacities"
+        advice = "do not read them as capacities"
+        if capacity:
+            advice = "read capacities as lower bounds"
         notes.append(
             f"{cores} cores: the load tool shares them with the servers, so compare figures on this machine, and "
             + advice
@@ -201,7 +203,9 @@ def same_database(directory: Path, project: UnderTest, named_database: str | Non
         raise BenchError(f"--resume {directory}: the URL of its database is not stored; give --database")
     chosen = database.parse(project, named_database)
     if chosen.label != plan.database or chosen.is_created == plan.database_given:
-        hint = "give its URL" if plan.database_given else "leave out --database"
+        hint = "leave out --database"
+        if plan.database_given:
+            hint = "give its URL"
         raise BenchError(f"--resume {directory}: it measures another database, {plan.database}; {hint}")
     return chosen
 

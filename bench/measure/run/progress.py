@@ -42,7 +42,9 @@ class RunProgress:
     def scope(self) -> str:
         """Number of cases, and their estimated duration."""
         time = estimate(self.outlook.estimate_s(self.outlook.left))
-        each = " a round" if self._info.plan.until else ""
+        each = ""
+        if self._info.plan.until:
+            each = " a round"
         return f"{plural(len(self._info.cases), 'case')}, in about {time}{each}"
 
     def announce(self, tool: str, folder: Path | None = None) -> None:
@@ -108,9 +110,13 @@ class RunProgress:
         outlook = self.outlook
         new = len(outlook.dropped) - self._dropped
         self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
-        words = f"{plural(new, 'case')} dropped" if new else "no case dropped"
+        words = "no case dropped"
+        if new:
+            words = f"{plural(new, 'case')} dropped"
         left = len(outlook.left)
-        next_round = f"{plural(left, 'trial')} in the next round" if left else "no round is left to make"
+        next_round = "no round is left to make"
+        if left:
+            next_round = f"{plural(left, 'trial')} in the next round"
         self.printer.say(f"after round {outlook.rounds_over}: {words}; {next_round}")
 
     def where(self, trial: Trial) -> str:
@@ -180,7 +186,9 @@ def step_words(trial: Trial, limit: Limit) -> str:
     if trial.status == "ok":
         latency = latency_ms(trial, limit)
     if latency is None:
-        return "does not hold" if overloaded(trial) else ""
+        if overloaded(trial):
+            return "does not hold"
+        return ""
     words = f"{limit.percentile} {latency:,.1f} ms"
     if latency <= limit.milliseconds:
         return f"{words}, holds"
@@ -203,13 +211,17 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
 
 def rate_words(result: Capacity) -> str:
     """`500 requests/s (475 to 530)`; a single round is mentioned."""
-    rounds = "; one round" if result.rounds == 1 else ""
+    rounds = ""
+    if result.rounds == 1:
+        rounds = "; one round"
     return f"{result.rate:,.0f} requests/s ({interval_text(result.low, result.high)}{rounds})"
 
 
 def case_words(case: CaseRecord | Trial) -> str:
     """A case, or the case of a trial, in words; the size only if limited."""
-    size = "" if case.size == NO_LIMIT else f", {case.size}"
+    size = ""
+    if case.size != NO_LIMIT:
+        size = f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 
 

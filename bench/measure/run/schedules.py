@@ -152,7 +152,9 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
         if not due:
             break
         # A decision comes first: time is left for the open loop of the fastest only.
-        then = latency(plan, cases, trials, outlook) if plan.latency else []
+        then = []
+        if plan.latency:
+            then = latency(plan, cases, trials, outlook)
         fastest = then[0] if then else []
         if number > MIN_ROUNDS and not outlook.fits([*due, *fastest]):
             return "budget", trials
@@ -255,7 +257,8 @@ def climb(
     before  final rates of earlier rounds; the higher of the two middle ones is a whole step
     near    the starting rate without earlier rounds; 0 if unknown
     """
-    near = statistics.median_high(before) if before else near
+    if before:
+        near = statistics.median_high(before)
     first = rate_near(near) if near else FIRST_RATE
     staircase = Staircase(limit)
     rate = staircase.next_rate(first, near=bool(near))

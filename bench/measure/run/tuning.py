@@ -136,7 +136,9 @@ class Candidate:
     @property
     def rate(self) -> float:
         """The capacity in requests a second, 0 without one."""
-        return self.capacity.rate if self.capacity else 0.0
+        if self.capacity:
+            return self.capacity.rate
+        return 0.0
 
     @property
     def memory(self) -> str:
@@ -337,7 +339,9 @@ class SettingsSearch:
             text += f" No difference to {' and '.join(item.settings.words for item in self.tied)}: take the simpler."
         if before is chosen:
             return f"{text} That is what the stack has."
-        times = f"{chosen.rate / before.rate:.2f} times as much" if before.rate else "the limit, as that did not"
+        times = "the limit, as that did not"
+        if before.rate:
+            times = f"{chosen.rate / before.rate:.2f} times as much"
         memory = f"{chosen.memory} instead of {before.memory}"
         return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
 

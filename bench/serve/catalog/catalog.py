@@ -116,7 +116,9 @@ def read() -> Catalog:
 def read_folder(deploy: Path) -> Catalog:
     """The catalog of a folder like deploy/, read once; `read_folder.cache_clear()` forgets the result."""
     layers = _each(deploy, "layer", manifest.read_layer)
-    none = {NO_LAYER: layers[NO_LAYER]} if NO_LAYER in layers else {}
+    none = {}
+    if NO_LAYER in layers:
+        none = {NO_LAYER: layers[NO_LAYER]}
     names = (values.BENCH, values.PRODUCTION)
     return Catalog(
         _each(deploy, "stack", manifest.read_stack),

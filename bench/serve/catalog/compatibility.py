@@ -96,8 +96,11 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
 
     A declaration of a layer with `standalone` holds only without another layer.
     """
-    name = stack.name.partition("@")[0] if stack else ""
-    servers = [server.name for server in stack.servers] if stack else []
+    name = ""
+    servers = []
+    if stack:
+        name = stack.name.partition("@")[0]
+        servers = [server.name for server in stack.servers]
     of_layers = []
     for item in itertools.chain.from_iterable(layer.declares for layer in layers):
         joined = item.standalone and len(layers) > 1

@@ -307,6 +307,8 @@ def _with_common(table: dict[str, Any]) -> dict[str, Any]:
     servers = []
     for entry in table.get("server", []):
         common = SERVERS / str(entry.get("name", "")) / "server.toml"
-        defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
+        defaults = {}
+        if entry.get("name") and common.is_file():
+            defaults = read_toml(common)
         servers.append({**defaults, **entry})
     return {**table, "server": servers}

@@ -43,7 +43,9 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
         """In words: `128 MiB of memory guaranteed, 256 MiB at most, 1 CPU`."""
         if not self.is_limited:
             return "no limit"
-        cpus = "1 CPU" if self.cpus == 1 else f"{self.cpus:g} CPUs"
+        cpus = "1 CPU"
+        if self.cpus != 1:
+            cpus = f"{self.cpus:g} CPUs"
         return f"{self.guaranteed_mb} MiB of memory guaranteed, {self.burstable_mb} MiB at most, {cpus}"
 
     @property

@@ -211,9 +211,13 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     server_names_re  the form of a served host, without its port: a regular expression for PCRE
     """
     hosts = str(names["server_names"]).split()
-    hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
+    hsts = {}
+    if names["hsts_seconds"]:
+        hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"}
     single = [host for host in hosts if host[0] not in "*."]
-    other = single[1:] if names["canonical_host"] == "on" else []
+    other = []
+    if names["canonical_host"] == "on":
+        other = single[1:]
     wildcard_names: list[str] = []
     for host in hosts:
         wildcard_names += [host[1:], f"*{host}"] if host[0] == "." else [host]

@@ -316,7 +316,9 @@ def _no_pool(case: Case) -> str:
         is_postgresql = "postg" in case.project.facts.databases["default"]
     if not is_postgresql:
         return f"pool={pool}: it is for PostgreSQL: give --database postgresql, or the URL of a database"
-    return _refused_pool(case) if pool == POOL_OF_DJANGO and case.project.installs else ""
+    if pool == POOL_OF_DJANGO and case.project.installs:
+        return _refused_pool(case)
+    return ""
 
 
 def _refused_pool(case: Case) -> str:

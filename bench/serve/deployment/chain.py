@@ -219,7 +219,9 @@ class Chain:
     def _start(self, program: Program, *, beside: bool = False) -> Process:
         """Start a program; `beside` another one, each process notes the loaded application in a file."""
         # Only the site's processes learn its environment.
-        env = self._case.project.environment(self.env) if program.site else self.launcher.clean_env
+        env = self.launcher.clean_env
+        if program.site:
+            env = self._case.project.environment(self.env)
         if beside:
             env[takeover.LOADED] = str(self._empty_loaded(program.name))
         started, project = self._own(program), Path(self.placed.places.project)

@@ -84,5 +84,7 @@ def _open_files() -> tuple[str, ...]:
     if prlimit is None:
         return ()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = OPEN_FILES if most == resource.RLIM_INFINITY else min(OPEN_FILES, most)
+    files = OPEN_FILES
+    if most != resource.RLIM_INFINITY:
+        files = min(OPEN_FILES, most)
     return (prlimit, f"--nofile={files}", "--")

@@ -106,7 +106,9 @@ class Layout:
     @property
     def scratch(self) -> Path:
         """The directory to remove after the instrument was killed."""
-        return self.run_dir if self.temporary else self.sockets
+        if self.temporary:
+            return self.run_dir
+        return self.sockets
 
     def make(self, identity: Identity) -> None:
         """Make the directories, for `identity` to write to."""

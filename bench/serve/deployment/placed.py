@@ -46,7 +46,9 @@ class Placed:
             if server is self.front:
                 listens[server.name] = [Address(host=self.places.bind, port=self.places.port)]
                 continue
-            count = int(self.case.settings[server.instances]) if server.instances else 1
+            count = 1
+            if server.instances:
+                count = int(self.case.settings[server.instances])
             listens[server.name] = [_inner_address(server, self.places, index, ports) for index in range(count)]
         return replace(self, wiring=Wiring(listens))
 

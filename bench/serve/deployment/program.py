@@ -92,7 +92,9 @@ def of_service(service: Service, placed: Placed) -> Program:
     """The program of a service, at the address that servers and site know."""
     case, places = placed.case, placed.places
     context = render.service_context(service, placed)
-    start = service.shared if service.name in places.shared else service.start
+    start = service.start
+    if service.name in places.shared:
+        start = service.shared
     whose, user = f"for layer {case.layer_name}", places.cache_user
     if service.site:
         whose, user = "between the site and its database", places.user
@@ -215,7 +217,9 @@ def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
     project, places = placed.case.project, placed.places
     if not project.overlaid:
         return env
-    below = "" if places.here else f"{places.conf}/{PACKAGES}"
+    below = ""
+    if not places.here:
+        below = f"{places.conf}/{PACKAGES}"
     folders = [path for path in (env.get(PATH), project.project.from_manage.get(PATH), below) if path]
     if folders:
         return {**env, PATH: ":".join(folders)}

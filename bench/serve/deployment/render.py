@@ -168,7 +168,9 @@ def _site_word(case: Case) -> str:
 
 def _connection(server: Server) -> str:
     """The fate of a connection to the server after a response: `keepalive` or `close`."""
-    return "keepalive" if server.keepalive else "close"
+    if server.keepalive:
+        return "keepalive"
+    return "close"
 
 
 def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = None) -> list[Path]:

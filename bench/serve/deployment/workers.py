@@ -62,7 +62,9 @@ def fitting(place: Room, worker_mb: float, threads: int) -> tuple[int, str]:
     by_processors = math.ceil(2 * place.processors + 1) if threads == 1 else max(1, round(place.processors))
     by_memory = int((place.memory_mb - BESIDE_MB) / worker_mb)
     number = max(1, min(by_processors, by_memory))
-    limit = "memory" if by_memory < by_processors else "processors"
+    limit = "processors"
+    if by_memory < by_processors:
+        limit = "memory"
     processors = f"{place.processors:g} processors have"
     if place.processors == 1:
         processors = "1 processor has"

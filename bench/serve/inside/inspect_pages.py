@@ -64,7 +64,9 @@ def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
     with contextlib.ExitStack() as stack:
         for alias in aliases:
             stack.enter_context((undone or rolled_back)(transaction, alias))
-        queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
+        queries = ()
+        if aliases:
+            queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
         noted = stack.enter_context(causes())
         readers = stack.enter_context(readers_of(settings, harmless, noted))
         response = _response(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
@@ -391,7 +393,9 @@ def _reader(frames):
         if module.partition(".")[0] in PLUMBING:
             continue
         owner = frame.f_locals.get("self")
-        name = frame.f_code.co_name if owner is None else type(owner).__qualname__
+        name = frame.f_code.co_name
+        if owner is not None:
+            name = type(owner).__qualname__
         return f"{module}.{name}"
     return ""
 

@@ -151,7 +151,9 @@ def commands():
 def add_pages(facts, question, settings, patterns):
     """Add the pages to the facts, and the visitors' first page."""
     every_route = spread_paths(patterns)
-    aliases = usable_databases() if not facts["database_error"] else []
+    aliases = []
+    if not facts["database_error"]:
+        aliases = usable_databases()
     looked_at = aliases or not facts["databases"]
 
     @functools.lru_cache
@@ -165,7 +167,9 @@ def add_pages(facts, question, settings, patterns):
     named = [path for path in question["paths"] if not health_check.search(path)]
     routes = [path for path in every_route if not health_check.search(path)]
     facts["start"] = start_page(search, named, routes, login_paths(settings, patterns))
-    start = [facts["start"]] if facts["start"] else []
+    start = []
+    if facts["start"]:
+        start = [facts["start"]]
     facts["pages"] = pages(question, [*question["paths"], *start], every_route, settings, get_page) if looked_at else []
 
 
@@ -446,7 +450,9 @@ def guesses(kind, other, settings_module):
     nearest first.
     """
     around = settings_module.split(".")
-    beside = [other.partition(":")[0].split(".")[:-1]] if other else []
+    beside = []
+    if other:
+        beside = [other.partition(":")[0].split(".")[:-1]]
     packages = beside or [around[:length] for length in range(len(around), -1, -1)]
     return [".".join([*package, kind]) + ":application" for package in packages]
 

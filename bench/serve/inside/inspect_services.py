@@ -41,7 +41,9 @@ def services(settings):
 
 def session_cache(settings):
     """The name of the cache that the sessions need, as CACHES['default']; empty without one."""
-    return f"CACHES[{settings.SESSION_CACHE_ALIAS!r}]" if settings.SESSION_ENGINE in CACHED_SESSIONS else ""
+    if settings.SESSION_ENGINE in CACHED_SESSIONS:
+        return f"CACHES[{settings.SESSION_CACHE_ALIAS!r}]"
+    return ""
 
 
 def cache_servers(caches, external):
@@ -62,7 +64,9 @@ def started_by(cache, place):
     is_redis = REDIS.search(cache["BACKEND"])
     if place.startswith(("unix:", "/")):
         path = urlsplit(place).path
-        return f"redis-server --unixsocket {path}" if is_redis else f"memcached -s {path}"
+        if is_redis:
+            return f"redis-server --unixsocket {path}"
+        return f"memcached -s {path}"
     port = PORT.search(place)
     if is_redis:
         return f"redis-server --port {port[1] if port else 6379}"

@@ -153,7 +153,8 @@ def _first_dangling(settings, name, storage, patterns):
             return ""
         with storage.open(name) as file:
             text = file.read().decode("utf-8")
-        text = CSS_COMMENT.sub("", text) if name.endswith(".css") else text
+        if name.endswith(".css"):
+            text = CSS_COMMENT.sub("", text)
         for pattern in patterns:
             for match in pattern.finditer(text):
                 url = match["url"].strip()

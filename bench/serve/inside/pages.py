@@ -122,7 +122,9 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
             value = request.GET.get(name.removeprefix("parameter "), "none")
         else:
             # An empty header is not an absent one.
-            value = f"[{request.headers[name]}]" if name in request.headers else "absent"
+            value = "absent"
+            if name in request.headers:
+                value = f"[{request.headers[name]}]"
         lines.append((name, value))
     return probe_page([*lines, ("filling", mark_safe(body))])
 

@@ -93,11 +93,15 @@ def _settings_of(statement):
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         # MIDDLEWARE.append(...)
         called = statement.value.func
-        targets = [called.value] if isinstance(called, ast.Attribute) else []
+        targets = []
+        if isinstance(called, ast.Attribute):
+            targets = [called.value]
     for target in targets:
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
-        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        names = [target]
+        if isinstance(target, (ast.Tuple, ast.List)):
+            names = target.elts
         for name in names:
             if isinstance(name, ast.Name) and name.id.isupper():
                 yield name.id

@@ -105,7 +105,9 @@ class Group:
 
     def oom_kills(self) -> int | None:
         """The number of processes killed by the kernel at the memory limit; None if the kernel does not say."""
-        file = "memory.events" if self.version == 2 else "memory.oom_control"
+        file = "memory.oom_control"
+        if self.version == 2:
+            file = "memory.events"
         words = _words(self.folders[0] / file)
         if "oom_kill" not in words:
             return None
@@ -213,7 +215,9 @@ def _unified_parent(mount: Path, path: str) -> Path:
     """
     # The true root has no file of events; that of a container has.
     is_root = not (mount / "cgroup.events").exists() and os.access(mount, os.W_OK)
-    parent = mount if is_root else _beneath(mount, path)
+    parent = mount
+    if not is_root:
+        parent = _beneath(mount, path)
     passed_on = parent / "cgroup.subtree_control"
     if not os.access(parent, os.W_OK) or not os.access(passed_on, os.W_OK):
         raise Unavailable(f"{parent}: not writable by this user; {HOW}")
@@ -232,7 +236,9 @@ def _unified_parent(mount: Path, path: str) -> Path:
         if missing:
             passed_on.write_text(" ".join(f"+{name}" for name in missing))
     except OSError as error:
-        why = "other programs run in it" if error.errno == errno.EBUSY else error.strerror
+        why = error.strerror
+        if error.errno == errno.EBUSY:
+            why = "other programs run in it"
         raise Unavailable(f"{parent}: its controllers cannot be passed on: {why}; {HOW}") from None
     return parent
 

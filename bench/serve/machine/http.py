@@ -89,7 +89,9 @@ class Target:
     @property
     def netloc(self) -> str:
         """Host and port as in a Host header: without the scheme's default port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = self.host
+        if ":" in self.host:
+            host = f"[{self.host}]"
         default = {"http": 80, "https": 443}[self.scheme]
         if self.port == default:
             return host

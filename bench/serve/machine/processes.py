@@ -163,7 +163,9 @@ class _Tree:
         each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
         # Of two counts each can miss something. That of every process ever seen misses what it used after its last
         # sample; that of the living ones, with the children they waited for, a process whose parent never waits.
-        inherited_s = _total_s(last) - _total_s(first) if last else 0.0
+        inherited_s = 0.0
+        if last:
+            inherited_s = _total_s(last) - _total_s(first)
         return Usage(
             memory=thinned(self._memory),
             memory_peak_bytes=max((size for _, size in self._memory), default=None),

@@ -80,7 +80,9 @@ class Address:
 
     def accepts(self) -> bool:
         """True if a connection can be opened now."""
-        family = socket.AF_UNIX if self.path else socket.AF_INET
+        family = socket.AF_INET
+        if self.path:
+            family = socket.AF_UNIX
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.settimeout(1)
             return probe.connect_ex(self.path or (self.host, self.port)) == 0

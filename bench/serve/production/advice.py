@@ -49,7 +49,9 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
 
     memory_disk  whether stored files are in memory, too, as in containers
     """
-    texts = list(case.env.values()) if memory_disk else []
+    texts = []
+    if memory_disk:
+        texts = list(case.env.values())
     for server in case.servers:
         texts += server.start
     for service in case.services:

@@ -100,7 +100,9 @@ class Container:
     @property
     def leaves(self) -> Words:
         """The pre-stop command of a pod: it sends a signal other than SIGTERM and waits for the end."""
-        steps = [f"sleep {DRAIN_S}"] if self.ready else []
+        steps = []
+        if self.ready:
+            steps = [f"sleep {DRAIN_S}"]
         if self.program.stop != "TERM":
             steps += [f"kill -{self.program.stop} 1", f"sleep {self.program.stop_s}"]
         if not steps:
@@ -169,7 +171,9 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
     in_pod = [container for container in containers if not container.program.worker]
     *inner, front = sorted(in_pod, key=lambda container: bool(container.ready))
     joined = placed.front.certificate
-    certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
+    certificate = CERTIFICATE
+    if joined:
+        certificate = {JOINED_CERTIFICATE: joined}
     cached = case.caches != "nothing"
     names = {
         **host,
@@ -298,7 +302,9 @@ def _reload(program: Program) -> str:
 def _ports(placed: Placed) -> list[dict[str, Any]]:
     """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
     port, settings, ends_tls = placed.places.port, placed.case.settings, placed.ends_tls
-    found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
+    found = [("http", port, 80)]
+    if ends_tls:
+        found = [("https", port, 443)]
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
     # Only the server in front that terminates TLS may reach a server without TLS.

@@ -58,7 +58,9 @@ def requirements(case: Case) -> str:
     if not project.overlaid:
         return ""
     # In place of an SQLite file.
-    driver = [DRIVER] if "default" in project.facts.database_files else []
+    driver = []
+    if "default" in project.facts.database_files:
+        driver = [DRIVER]
     return lock_file.pinned([*project_files.missing(case), *driver], target.listed(project))
 
 

@@ -25,7 +25,9 @@ def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
     """Rows of limit, value, file and first line with the value; file and line are empty if no file has the value."""
     found, case, places = [], placed.case, placed.places
     for what, (name, unit) in LIMITS.items():
-        value = places.static_root if name == "static_root" else str(case.settings[name])
+        value = places.static_root
+        if name != "static_root":
+            value = str(case.settings[name])
         file, words = next(_lines(name, placed), ("", ""))
         if not file and name in {server.instances for server in case.servers}:
             file, words = "systemd/", "a unit for each"

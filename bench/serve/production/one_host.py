@@ -419,7 +419,9 @@ def _host_commands(placed: Placed) -> list[str]:
     project = project_files.names(placed)
     commands: list[str] = []
     for server in placed.case.servers:
-        context = {**project, **render.context_of(server, placed)} if server.host else {}
+        context = {}
+        if server.host:
+            context = {**project, **render.context_of(server, placed)}
         commands += [render.text(words, context, server.name) for words in server.host]
     return commands
 

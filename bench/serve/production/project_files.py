@@ -168,7 +168,9 @@ KITS = {"schedule": "daily", "cron": "23 3 * * *", "delay": "4h", "copies": "", 
 def _jobs(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
     """The jobs of the kit, then those of the project."""
     manage = f"{places.names['python']} {places.project}/manage.py"
-    settings = opened.OVERLAY if project.overlaid else project.project.settings
+    settings = project.project.settings
+    if project.overlaid:
+        settings = opened.OVERLAY
     if backup := project.description.backup:
         words = background.unit_words(shlex.split(backup))
         about = "A backup of the database; copy it to another host"
@@ -250,7 +252,9 @@ def listing(folder: Path) -> str:
     if (folder / "requirements.txt").is_file():
         return "requirements.txt"
     described = folder / FILE
-    table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
+    table = {}
+    if described.is_file():
+        table = tomllib.loads(described.read_text("utf-8"))
     if not table.get("project", {}).get("dependencies"):
         return ""
     return FILE

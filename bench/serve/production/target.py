@@ -48,7 +48,9 @@ def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
         named = refusals[usual.number]
         fitting = [number for number, why in refusals.items() if not why]
         if named:
-            others = f"--set debian={fitting[0]}" if fitting else ELSEWHERE
+            others = ELSEWHERE
+            if fitting:
+                others = f"--set debian={fitting[0]}"
             raise BenchError(f"--set debian={usual.number}: {named}; use {others}")
         return chosen, ""
 
@@ -114,7 +116,9 @@ def compiled_here(project: UnderTest) -> str:
     """
     if not project.recorded:
         return ""
-    place = project.folder if listing(project.folder) else repository(project.folder)
+    place = project.folder
+    if not listing(project.folder):
+        place = repository(project.folder)
     allowed: list[str] = []
     for line in _lines(place / "requirements.txt"):
         if option := NO_BINARY.search(line):
@@ -146,7 +150,9 @@ def _is_specifier(text: str) -> bool:
 def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
     """The installed packages in the project's list, and their requirements."""
     lines = dependencies
-    place = folder if listing(folder) else repository(folder)
+    place = folder
+    if not listing(folder):
+        place = repository(folder)
     if listing(place) == "requirements.txt":
         lines = list(_lines(place / "requirements.txt"))
     left = [*_names(lines), "django"]
@@ -161,7 +167,9 @@ def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribu
 
 def _lines(file: Path) -> Iterator[str]:
     """The lines of a list of packages, and of included lists."""
-    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    text = ""
+    if file.is_file():
+        text = file.read_text("utf-8", "replace")
     for line in text.splitlines():
         if included := INCLUDES.match(line):
             yield from _lines(file.parent / included[1])

@@ -184,7 +184,9 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
     """The unit of an instance of a server."""
     places, context = placed.places, render.context_of(server, placed)
     name = f"{places.name}-{program.name}"
-    own = f"{places.run}/{name}.sock" if program.site else ""
+    own = ""
+    if program.site:
+        own = f"{places.run}/{name}.sock"
     command, socket, own_socket = _listening(program, server, placed, own)
     doubled = program.site and takeover.is_possible(server, program.address or Address())
     several = len(placed.wiring.listens[server.name]) > 1

@@ -20,7 +20,9 @@ def by_address(lines: Iterable[bytes]) -> dict[str, int] | None:
         field = UPSTREAM.search(line.rstrip())
         names_addresses = names_addresses or field is not None
         # Of several, the last one responded.
-        address = ADDRESS.search(field[1]) if field else None
+        address = None
+        if field:
+            address = ADDRESS.search(field[1])
         if address:
             found[address[1].decode()] += 1
     if not names_addresses:

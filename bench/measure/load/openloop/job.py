@@ -88,7 +88,9 @@ class LoadJob:
     @cached_property
     def requests(self) -> list[bytes]:
         """The bytes of the request for each path."""
-        end = "\r\n" if self.keep_alive else "\r\nConnection: close\r\n"
+        end = "\r\nConnection: close\r\n"
+        if self.keep_alive:
+            end = "\r\n"
         host = urlsplit(self.base_url).netloc
         more = self.headers or ("",) * len(self.paths)
         return [

@@ -115,7 +115,9 @@ class Loop(ABC):
         except OSError:
             self._broken(connection)
             return
-        wanted = READ | WRITE if connection.unsent else READ
+        wanted = READ
+        if connection.unsent:
+            wanted = READ | WRITE
         if wanted != watched:
             self._epoll.modify(connection.sock.fileno(), wanted)
 

@@ -24,7 +24,9 @@ BENCHAPP_PROBES = environment.Env().flag("BENCHAPP_PROBES")
 if BENCHAPP_PROBES:
     INSTALLED_APPS = [*_below.INSTALLED_APPS, "bench.serve.inside"]
     _marks = environment.Env().flag("BENCHAPP_MARKS")
-    _inner = ["bench.serve.inside.visitor_pages.marked"] if _marks else []
+    _inner = []
+    if _marks:
+        _inner = ["bench.serve.inside.visitor_pages.marked"]
     *_outer, _watch = _below.MIDDLEWARE
     MIDDLEWARE = [*_outer, "bench.serve.inside.render_id.RenderId", *_inner, _watch]
     # A check names the reason why a page is not cached.

@@ -123,7 +123,9 @@ def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> di
     """A page by the handler of a Client, and its headers, without a port after the host in either."""
     client = visitor()
     client.handler = handler
-    host = {"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port} if port else {}
+    host = {}
+    if port:
+        host = {"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port}
     try:
         with time_limit(timeout_s):
             response = client.get(path, **host)

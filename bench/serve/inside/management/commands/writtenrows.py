@@ -35,7 +35,9 @@ def _written(connection: Any) -> str | None:
                 return str(cursor.fetchone())
         except DatabaseError:
             return None
-    return "" if connection.vendor == "unknown" else None
+    if connection.vendor == "unknown":
+        return ""
+    return None
 
 
 def _of_files(name: str) -> str:
