@@ -146,7 +146,9 @@ def _trusted(front: inventory.Host) -> str:
         text = front.trust.read_text("utf-8")
         ssl.create_default_context().load_verify_locations(cadata=text)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.filename else "no certificates in PEM"
+        why = "no certificates in PEM"
+        if isinstance(error, OSError) and error.filename:
+            why = error.strerror or why
         where = f"{inventory.TRUST} of {front.name} is {front.trust}"
         raise BenchError(f"{where}: {why}; name a file such as fullchain.pem") from None
     return text

@@ -25,7 +25,13 @@ def status(*right: int) -> Expectation:
 
 def status_in(right: Container[int], words: str) -> Expectation:
     """Expect a status among these, described by `words`."""
-    return Expectation(words, lambda response: None if response.status in right else f"status {response.status}")
+
+    def wrong(response: PageResponse) -> str | None:
+        if response.status in right:
+            return None
+        return f"status {response.status}"
+
+    return Expectation(words, wrong)
 
 
 refused = status_in(REFUSED, "status 400 to 499")
@@ -68,9 +74,13 @@ def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
 
 def header(name: str, right: Callable[[str], bool], words: str) -> Expectation:
     """Expect a right value of the header, empty if absent; `words` describe a right one."""
-    return Expectation(
-        words, lambda response: None if right(response.header(name) or "") else header_words(response, name)
-    )
+
+    def wrong(response: PageResponse) -> str | None:
+        if right(response.header(name) or ""):
+            return None
+        return header_words(response, name)
+
+    return Expectation(words, wrong)
 
 
 def no_header(name: str, words: str = "") -> Expectation:
@@ -89,17 +99,25 @@ def header_words(response: PageResponse, name: str) -> str:
 
 def names(header_name: str, name: str) -> Expectation:
     """Expect a list header such as Vary to contain this name."""
-    right = f"{header_name}: {name}"
-    return Expectation(
-        right,
-        lambda response: None if name.lower() in response.names(header_name) else header_words(response, header_name),
-    )
+
+    def wrong(response: PageResponse) -> str | None:
+        if name.lower() in response.names(header_name):
+            return None
+        return header_words(response, header_name)
+
+    return Expectation(f"{header_name}: {name}", wrong)
 
 
 def varies_if_coded() -> Expectation:
     """Expect `Vary: Accept-Encoding` with a compressed response."""
     varies = names("Vary", "Accept-Encoding")
-    return Expectation(varies.words, lambda response: None if response.coding == "identity" else varies.wrong(response))
+
+    def wrong(response: PageResponse) -> str | None:
+        if response.coding == "identity":
+            return None
+        return varies.wrong(response)
+
+    return Expectation(varies.words, wrong)
 
 
 def body(right: bytes, words: str) -> Expectation:

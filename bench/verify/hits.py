@@ -168,7 +168,9 @@ def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterat
 
 def distinct(responses: list[PageResponse], what: str, ids: Iterable[str | None] | None = None) -> Iterator[Finding]:
     """Expect all responses to be different renderings, or all these `ids`, such as cookies in them, to differ."""
-    ids = [render_id(response) for response in responses] if ids is None else list(ids)
+    if ids is None:
+        ids = [render_id(response) for response in responses]
+    ids = list(ids)
     if len(set(ids)) < len(ids) or None in ids:
         got = f"{len(set(ids) - {None})}: it was cached"
         yield responses[-1].wrong(f"{len(ids)} {what} for {len(responses)} requests", got)

@@ -179,8 +179,10 @@ def expected_pages(context: Context, row: Row, old: Row | None) -> list[PageAfte
         PageAfterWrite(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
     ]
     if post := row.post_page or (old and old.post_page):
-        says = words(row.title, row.comment, row.name, row.comments) if row.title else ()
-        rights.append(PageAfterWrite(post, says, gone, 200 if row.title else 404))
+        if row.title:
+            rights.append(PageAfterWrite(post, words(row.title, row.comment, row.name, row.comments), gone))
+        else:
+            rights.append(PageAfterWrite(post, (), gone, 404))
     return rights
 
 

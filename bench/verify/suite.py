@@ -269,7 +269,9 @@ def findings(item: Check, context: Context) -> list[Finding]:
         expected = "a complete response"
         if sent:
             expected = f"{sent}: a complete response"
-        got = str(error) if isinstance(error, BadResponse) else f"{type(error).__name__}: {error}"
+        got = str(error)
+        if not isinstance(error, BadResponse):
+            got = f"{type(error).__name__}: {error}"
         found.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
         found.append(Mismatch("a readable response", f"{type(error).__name__}: {error}"))
@@ -283,6 +285,10 @@ def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outc
         found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
         declared = None
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
+    expected = got = None
+    if wrong:
+        expected = _joined([finding.expected for finding in wrong])
+        got = _joined([finding.got for finding in wrong])
     request, serve = _again(context, wrong)
     reasons = dict.fromkeys(str(finding) for finding in found if isinstance(finding, NotTried))
     return Outcome(
@@ -290,8 +296,8 @@ def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outc
         context.layer,
         item.name,
         not wrong or bool(declared),
-        expected=_joined([finding.expected for finding in wrong]) if wrong else None,
-        got=_joined([finding.got for finding in wrong]) if wrong else None,
+        expected=expected,
+        got=got,
         request=request,
         serve=serve,
         declared=declared,

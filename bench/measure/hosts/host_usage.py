@@ -195,7 +195,9 @@ class HostUsage:
     def begin(self) -> None:
         """Begin, right before the load."""
         self._sample()
-        self._log = upstreams.NewLines(self._log_path) if self._log_path else None
+        self._log = None
+        if self._log_path:
+            self._log = upstreams.NewLines(self._log_path)
         self._cpu = cpu_us()
         self._first = self._last = self._link.traffic()
 
@@ -218,10 +220,13 @@ class HostUsage:
             self._database.close()
         if self._log:
             time.sleep(LOG_S)
+        cpu_seconds = None
+        if cpu is not None and self._cpu is not None:
+            cpu_seconds = round((cpu - self._cpu) / 1e6, 2)
         return {
             "sampled_s": round(ended.at - self._first.at, 3),
             "cores": self._cores,
-            "cpu_seconds": None if cpu is None or self._cpu is None else round((cpu - self._cpu) / 1e6, 2),
+            "cpu_seconds": cpu_seconds,
             "memory_bytes": memory_limit(),
             "memory_peak_bytes": self._memory_peak,
             "received_bytes": received,

@@ -149,10 +149,12 @@ def _cores(state: HostState) -> int:
 
 def _of_host(host: Host, inventory: Inventory, state: HostState, processes: int, access_log: str) -> dict[str, Any]:
     """The archive's entry of a host: its clock, its processes, and the settings of `host_usage.HostUsage`."""
-    hosts = inventory.of(LOAD)
+    hosts, own = inventory.of(LOAD), []
+    if host in hosts:
+        own = list(range(hosts.index(host), processes, len(hosts)))
     return {
         "ahead_ms": state.clock.ahead_ms if state.clock else 0.0,
-        "processes": list(range(hosts.index(host), processes, len(hosts))) if host in hosts else [],
+        "processes": own,
         "usage": {
             "address": host.address,
             "cores": host.cores,

@@ -42,7 +42,11 @@ class Engine(Tool):
         """The figures in the printed JSON object."""
         printed = last_object(stdout)
         seconds, responses, statuses = printed["seconds"], printed["answers"], printed["statuses"]
-        resized = printed["resized"]
+        problem, more = None, {}
+        if resized := printed["resized"]:
+            problem = f"{resized} responses of another length than the first"
+        if self.mode == "open":
+            more = _of_open_loop(printed)
         return Figures(
             duration_s=seconds,
             requests_total=responses,
@@ -53,10 +57,10 @@ class Engine(Tool):
             errors_read=printed["read"],
             errors_timeout=printed["timeout"],
             responses_not_2xx=sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
-            problem=f"{resized} responses of another length than the first" if resized else None,
+            problem=problem,
             statuses=statuses,
             thirds=tuple(printed["thirds"]),
-            **(_of_open_loop(printed) if self.mode == "open" else {}),
+            **more,
         )
 
 

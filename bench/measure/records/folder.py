@@ -118,12 +118,15 @@ def read_run(directory: Path | str) -> Run:
         raise ResultsError(f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `{PROGRAM} run` made")
     info, environment = read_info(directory), directory / DOCUMENTS[Environment]
     trials = tuple(read_lines(Trial, directory))
-    latency = tuple(trial for trial in trials if trial.mode == "open") if info.plan.latency else ()
+    latency: tuple[Trial, ...] = ()
+    if info.plan.latency:
+        latency = tuple(trial for trial in trials if trial.mode == "open")
+        trials = tuple(trial for trial in trials if trial.mode == "closed")
     return Run(
         directory=directory,
         info=info,
         environment=convert(Environment, read_json(environment), environment),
-        trials=tuple(trial for trial in trials if trial.mode == "closed") if info.plan.latency else trials,
+        trials=trials,
         latency=latency,
         checks=tuple(read_lines(Outcome, directory)),
         addresses=read_addresses(directory),
@@ -157,7 +160,9 @@ def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
     if found == known:
         return
     is_earlier = isinstance(found, int) and found < known
-    made, do = ("an earlier", "make the run again") if is_earlier else ("another", "read it with that version")
+    made, do = "another", "read it with that version"
+    if is_earlier:
+        made, do = "an earlier", "make the run again"
     raise ResultsError(f"{path}: format {found!r} of {made} version, and this one reads {known}; {do}")
 
 

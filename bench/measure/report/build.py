@@ -85,7 +85,9 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
         return RunFacts(directory, name, info.started_at, *found)
     cases = fault_rows.cases(run, 0)
     skipped, declared = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
-    notes = () if info.finished_at else ("Not finished: it shows the faults made so far.",)
+    notes: tuple[str, ...] = ()
+    if not info.finished_at:
+        notes = ("Not finished: it shows the faults made so far.",)
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
 
 

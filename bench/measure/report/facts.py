@@ -43,9 +43,9 @@ def of_faults(run: Run) -> dict[str, str]:
     """Name -> a fact of a folder of faults."""
     plan = run.info.plan
     rates = [outcome.rate_per_second for outcome in run.latest_outcomes.values() if outcome.rate_per_second]
-    ends = dict.fromkeys(f"{rate:,.0f}" for rate in (min(rates), max(rates))) if rates else ()
     rates_text = ""
     if rates:
+        ends = dict.fromkeys(f"{rate:,.0f}" for rate in (min(rates), max(rates)))
         rates_text = f", visitors at {' to '.join(ends)} requests/s"
     return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{rates_text}", "Database": plan.database})
 

@@ -29,9 +29,12 @@ def columns(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
             rows += [row for row in case.faults if row.requests_lost is not None]
     slow = [row for row in rows if row.fault.startswith("slow-")]
     lost = [row.requests_lost for row in rows if row.fault == DEPLOY]
+    slow_clients = tried = None
+    if slow:
+        slow_clients, tried = round(_fewest([row.figures for row in slow]) or 0), MAX_SLOW
     return {
-        "slow_clients": round(_fewest([row.figures for row in slow]) or 0) if slow else None,
-        "slow_clients_tried": MAX_SLOW if slow else None,
+        "slow_clients": slow_clients,
+        "slow_clients_tried": tried,
         "deploy_lost": lost[0] if lost else None,
     }
 
@@ -64,14 +67,16 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     # The worst of the rounds, if any stopped the site.
     if stops := _fewest(every):
         figures[STOPS_AT] = stops
-    never = any(item.recovery_s is None for item in finished)
+    recovery_s = None
+    if all(item.recovery_s is not None for item in finished):
+        recovery_s = median_or_none(item.recovery_s for item in finished)
     return FaultRow(
         fault=worst.fault,
         group=worst.group,
         outcome=worst.word,
         reason=worst.declared or worst.reason,
         requests_lost=median_or_none(item.failed for item in finished),
-        recovery_s=None if never else median_or_none(item.recovery_s for item in finished),
+        recovery_s=recovery_s,
         longest_gap_s=median_or_none(item.longest_gap_s for item in finished),
         stale_s=median_or_none(item.stale_s for item in finished),
         mixed_s=median_or_none(item.mixed_s for item in finished),

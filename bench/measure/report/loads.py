@@ -122,9 +122,12 @@ def _load(
     every = list(trials.values())
     rates = {number: trial.throughput for number, trial in sorted(trials.items())}
     known = {number: rate for number, rate in rates.items() if rate is not None}
+    reason = why
+    if dropped and not why:
+        reason = f"dropped after {plural(dropped.round, 'round')}: {dropped.reason}"
     return CaseLoad(
         verdict="not measured" if why else "",
-        reason=why or (f"dropped after {plural(dropped.round, 'round')}: {dropped.reason}" if dropped else None),
+        reason=reason,
         rates=known,
         requests_per_second=median_or_none(known.values()),
         ratio=None,

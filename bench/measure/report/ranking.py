@@ -256,7 +256,9 @@ def _row(
     known = {case.caches for case in planned}
     lacking = [f"{key}: {load.reason}" for key, load in own.items() if load.verdict == NOT_MEASURED]
     reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
-    why = reasons[0] if len(reasons) == 1 and len(lacking) in (0, len(own)) else "; ".join(lacking) or None
+    why = "; ".join(lacking) or None
+    if len(reasons) == 1 and len(lacking) in (0, len(own)):
+        why = reasons[0]
     costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
     known_costs = [seconds for seconds in costs if seconds is not None]
     memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]

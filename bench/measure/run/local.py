@@ -355,11 +355,10 @@ class Observer:
             with self._connections as counted:
                 left = counted.left(self._ended)
                 self.note(database_connections_left=left, database_connections_limit=counted.limit())
-        killed = self._running.oom_kills()
-        self.note(
-            oom_kills=None if killed is None or self._killed is None else killed - self._killed,
-            came_back=came_back,
-        )
+        oom_kills, killed = None, self._running.oom_kills()
+        if killed is not None and self._killed is not None:
+            oom_kills = killed - self._killed
+        self.note(oom_kills=oom_kills, came_back=came_back)
 
 
 def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:

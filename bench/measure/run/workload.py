@@ -150,7 +150,9 @@ def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:
     """The address of a page of a list; the first page of a list links to the last one."""
     pages = re.findall(rf'href="(?:{re.escape(place)})?(page/|\?page=)(\d+)', text(place))
     last = max((int(number) for _, number in pages), default=1)
-    number = round(last * int(wanted[:-1]) / 100) if wanted.endswith("%") else int(wanted)
+    number = int(wanted.removesuffix("%"))
+    if wanted.endswith("%"):
+        number = round(last * number / 100)
     number = min(max(number, 1), last)
     if number == 1:
         # The first page has the list's own address.

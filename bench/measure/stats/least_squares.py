@@ -66,7 +66,9 @@ class Fit(Generic[Name]):
             squares, freedom = self._squares[name] * count / (count - 1), len(rounds) - 1
             others, left = self._total - squares, self.noise.freedom - freedom
             if freedom and left > 0 and squares * left > others * freedom:
-                chances[name] = fisher_tail(squares / freedom / (others / left), freedom, left) if others > 0 else 0.0
+                chances[name] = 0.0
+                if others > 0:
+                    chances[name] = fisher_tail(squares / freedom / (others / left), freedom, left)
         found = min(chances, key=chances.__getitem__, default=None)
         if found is None or chances[found] >= min(PLAINLY * (len(self._logs[found]) - 1), MAX_PLAINLY):
             return None

@@ -65,7 +65,9 @@ def _explained(message: str, kind: type[Struct], parts: Mapping[str, type[Struct
     if odd := re.fullmatch(r"Invalid enum value '(.*)'", message):
         choices = get_args(get_type_hints(kind)[keys[-1]])
         known = ", ".join(filter(None, choices))
-        use = f"use {known}, or leave it out" if "" in choices else f"use one of {known}"
+        use = f"use one of {known}"
+        if "" in choices:
+            use = f"use {known}, or leave it out"
         return f"{keys[-1]} is {odd[1]!r}; {use}"
     if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
         return f"{'.'.join(keys)} must be {_types(other[1])}, not {_types(other[2])}"

@@ -144,7 +144,9 @@ def read(path: Path) -> Values:
     """The values in the file `path`, over those of its `base`; raises BenchError naming an invalid value."""
     table = read_toml(path)
     base = table.pop("base", "")
-    below = read(path.with_name(f"{base}.toml")) if base else Values("", {})
+    below = Values("", {})
+    if base:
+        below = read(path.with_name(f"{base}.toml"))
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
     for key, value in table.items():

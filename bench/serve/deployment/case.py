@@ -240,8 +240,10 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
         for name, globs in compatibility.modules_of(server, case.layers).items():
             path = programs.module(globs, venvs)
             if path is None:
-                of_python = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
-                missing.append(of_python if case.stack.python else f"{server.name} has no module {name}; {install}")
+                reason = f"{server.name} has no module {name}; {install}"
+                if case.stack.python:
+                    reason = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
+                missing.append(reason)
             modules[server.name][name] = path or globs[0]
     return replace(case, programs=found, modules=modules), missing
 

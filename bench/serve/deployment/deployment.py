@@ -124,8 +124,10 @@ class Running:
 
         Raises DeploymentError if its program cannot be executed.
         """
-        part = self.services if name in {process.name for process in self.services.processes} else self.chain
-        part.start_again(name)
+        if name in {process.name for process in self.services.processes}:
+            self.services.start_again(name)
+        else:
+            self.chain.start_again(name)
 
     def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Have a server or service hang until the block ends: connections open, no response."""

@@ -67,7 +67,9 @@ def survey(
 def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
     """The known versions of the servers and services of these cases, and of their database, by name."""
     known = catalog.read().services
-    used: dict[str, Server | Service] = {database_label: known[database_label]} if database_label in known else {}
+    used: dict[str, Server | Service] = {}
+    if database_label in known:
+        used[database_label] = known[database_label]
     for case in cases:
         used |= {server.name: server for server in case.servers}
         used |= {service.name: service for service in case.services}

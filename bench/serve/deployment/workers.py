@@ -59,7 +59,9 @@ def room(size: Size) -> Room:
 
 def fitting(place: Room, worker_mb: float, threads: int) -> tuple[int, str]:
     """The number of processes with so many threads each, and why."""
-    by_processors = math.ceil(2 * place.processors + 1) if threads == 1 else max(1, round(place.processors))
+    by_processors = max(1, round(place.processors))
+    if threads == 1:
+        by_processors = math.ceil(2 * place.processors + 1)
     by_memory = int((place.memory_mb - BESIDE_MB) / worker_mb)
     number = max(1, min(by_processors, by_memory))
     limit = "processors"

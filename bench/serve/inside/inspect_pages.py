@@ -78,6 +78,9 @@ def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
     found = dict(reversed(noted))
+    error = None
+    if getattr(response, "exc_info", None):
+        error = in_words(response.exc_info[1])
     return {
         "path": path,
         "status": response.status_code,
@@ -95,7 +98,7 @@ def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
         "shared_part": "shared-part" in found,
         "missing_static": dict(MISSING_STATIC),
         "linked_parameters": _linked_parameters(path, host, response),
-        "error": in_words(response.exc_info[1]) if getattr(response, "exc_info", None) else None,
+        "error": error,
     }
 
 
@@ -314,7 +317,9 @@ def readers_of(settings, harmless, noted):
         frames = list(_own_frames(sys._getframe(2)))
         if name not in left_out and not _is_harmless(frames, harmless):
             readers.setdefault(name, _reader(frames))
-            key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
+            key = f"header {name}"
+            if name.startswith("cookie:"):
+                key = name.replace("cookie:", "reads ")
             noted.append((key, cause_of(sys._getframe(2))))
 
     _NOTES.append(note)

@@ -170,7 +170,9 @@ def add_pages(facts, question, settings, patterns):
     start = []
     if facts["start"]:
         start = [facts["start"]]
-    facts["pages"] = pages(question, [*question["paths"], *start], every_route, settings, get_page) if looked_at else []
+    facts["pages"] = []
+    if looked_at:
+        facts["pages"] = pages(question, [*question["paths"], *start], every_route, settings, get_page)
 
 
 def login_paths(settings, patterns):

@@ -138,7 +138,9 @@ class Sent:
 
     def __str__(self) -> str:
         """The request in words, such as `GET /about/ with Accept-Encoding: gzip`."""
-        path = self.path if isinstance(self.path, str) else self.path.decode("ascii", "backslashreplace")
+        path = self.path
+        if isinstance(path, bytes):
+            path = path.decode("ascii", "backslashreplace")
         if len(path) > LONGEST_PATH:
             path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
         unusual = [pair for pair in self.headers if pair[0] not in WITH_FORMS]
@@ -155,7 +157,9 @@ class Sent:
     @property
     def command(self) -> str:
         """The curl command for bash, with the bytes of the path unchanged."""
-        path = self.path.decode("utf-8", "surrogateescape") if isinstance(self.path, bytes) else self.path
+        path = self.path
+        if isinstance(path, bytes):
+            path = path.decode("utf-8", "surrogateescape")
         headers = [(name, _shown(name, value)) for name, value in self.headers]
         if self.host != "":
             headers.insert(0, ("Host", self.host or ""))

@@ -69,9 +69,12 @@ class Identity:
 
     def must_write(self, path: Path) -> None:
         """Raise BenchError when this user cannot write to `path`."""
-        # access(2) tells about the caller, not another user.
-        mine = self.uid in (0, os.geteuid())
-        if not (os.access(path, os.W_OK) if mine else _allows(path, self.uid, self.gid, stat.S_IWOTH)):
+        if self.uid in (0, os.geteuid()):
+            may_write = os.access(path, os.W_OK)
+        else:
+            # access(2) tells about the caller, not another user.
+            may_write = _allows(path, self.uid, self.gid, stat.S_IWOTH)
+        if not may_write:
             raise BenchError(
                 f"{path}: not writable by user {self.user}, which the servers run as; "
                 f"chown it to {self.user} or set BENCH_USER"

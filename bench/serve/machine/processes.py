@@ -163,16 +163,19 @@ class _Tree:
         each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
         # Of two counts each can miss something. That of every process ever seen misses what it used after its last
         # sample; that of the living ones, with the children they waited for, a process whose parent never waits.
-        inherited_s = 0.0
+        inherited_s, cpu_s, replaced = 0.0, None, None
         if last:
             inherited_s = _total_s(last) - _total_s(first)
+        if seen:
+            cpu_s = round(max(inherited_s, sum(each.values())), 3)
+            # One that ends for good, or an additional one, replaces none.
+            replaced = min(len(seen.keys() - last.keys()), len(seen.keys() - first.keys()))
         return Usage(
             memory=thinned(self._memory),
             memory_peak_bytes=max((size for _, size in self._memory), default=None),
-            cpu_seconds=round(max(inherited_s, sum(each.values())), 3) if seen else None,
+            cpu_seconds=cpu_s,
             processes=self._processes or None,
-            # One that ends for good, or an additional one, replaces none.
-            replaced=min(len(seen.keys() - last.keys()), len(seen.keys() - first.keys())) if seen else None,
+            replaced=replaced,
             memory_slope_bytes_per_s=slope(self._memory),
             below=tuple(sorted((round(s, 3) for it, s in each.items() if it.pid != self._root), reverse=True)),
         )

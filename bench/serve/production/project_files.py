@@ -102,12 +102,10 @@ def names(placed: Placed) -> dict[str, Any]:
         "uploads": has_uploads(project),
         "database_cache": project.overlaid and project.facts.has_database_cache,
         **_commands(project, places),
-        "invalidate": f"{places.name}-manage invalidatepages" if _can_be_emptied(project, case) else "true",
+        "invalidate": _invalidate(case, places),
         "python_env": with_path({}, placed),
         "locks": places.conf if project.overlaid else places.project,
-        "cache_url": next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
-        if project.overlaid
-        else compatibility.CACHE_URL,
+        "cache_url": _cache_url(project),
         "variables": sorted(project.project.env.keys() - project.project.from_manage.keys()),
         "below": str(project.folder.relative_to(root)) if root != project.folder else "",
         "requirements": listing(project.folder) or listing(root),
@@ -124,10 +122,20 @@ def _fail_level(case: Case) -> str:
     return ""
 
 
-def _can_be_emptied(project: UnderTest, case: Case) -> bool:
-    """True if a layer caches under keys of the kit; a project's own templates and views have other keys."""
-    known = [layer for layer in case.layers if not (layer.in_site and project.overlaid)]
-    return any(layer.caches != "nothing" for layer in known)
+def _cache_url(project: UnderTest) -> str:
+    """The variable that names the cache of a layer."""
+    if not project.overlaid:
+        return compatibility.CACHE_URL
+    return next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
+
+
+def _invalidate(case: Case, places: HostPaths) -> str:
+    """The command that empties the layers; `true` if none caches under keys of the kit."""
+    # A project's own templates and views have other keys.
+    known = [layer for layer in case.layers if not (layer.in_site and case.project.overlaid)]
+    if any(layer.caches != "nothing" for layer in known):
+        return f"{places.name}-manage invalidatepages"
+    return "true"
 
 
 def has_uploads(project: UnderTest) -> bool:

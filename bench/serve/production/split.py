@@ -153,7 +153,10 @@ class Split:
             if address.host == share.host.address:
                 # The web server may read the cache itself; only the site uses a door.
                 door = any(name in server.doors for server in self.outer)
-                found[address.port] = [*self.web] if door else list(dict.fromkeys([*self.web, self.front]))
+                users = [*self.web]
+                if not door and self.front not in users:
+                    users.append(self.front)
+                found[address.port] = users
         return found
 
     def _one(self, group: str) -> Host:

@@ -91,8 +91,12 @@ def _wanted(project: UnderTest) -> dict[str, str]:
 
 def _table(folder: Path) -> dict[str, Any]:
     """The table `project` of the project's pyproject.toml, or of its repository's; empty without one."""
-    file = folder / FILE if (folder / FILE).is_file() else repository(folder) / FILE
-    found: dict[str, Any] = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
+    file = folder / FILE
+    if not file.is_file():
+        file = repository(folder) / FILE
+    found: dict[str, Any] = {}
+    if file.is_file():
+        found = tomllib.loads(file.read_text("utf-8")).get("project", {})
     return found
 
 

@@ -191,6 +191,16 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
     doubled = program.site and takeover.is_possible(server, program.address or Address())
     several = len(placed.wiring.listens[server.name]) > 1
     low_port = server is placed.front and _binds_low_port(placed)
+    added: tuple[str, ...] = ()
+    instance = renew = replaced = ""
+    if several and program.address and not server.inherits:
+        instance = _curl_words(program.address)
+    if doubled and not server.inherits:
+        added = takeover.words(server, STAND_IN)
+    if program.site and not doubled:
+        renew = _renew(program, server, name)
+    if server.reload.replaces:
+        replaced = str(placed.case.settings[server.reload.replaces])
     return Unit(
         program,
         name,
@@ -198,8 +208,8 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
         type=_type(program, server),
         socket=socket,
         own_socket=own_socket,
-        instance=_curl_words(program.address) if several and program.address and not server.inherits else "",
-        added=takeover.words(server, STAND_IN) if doubled and not server.inherits else (),
+        instance=instance,
+        added=added,
         has_stand_in=doubled,
         capability=LOW_PORTS if low_port else "",
         check=shlex.join(program.check),
@@ -208,8 +218,8 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
         reload=tuple(_reload(program, server)),
         executes=server.reload.executes,
         pid_file=render.text(server.reload.pid_file, context, server.name),
-        renew=_renew(program, server, name) if program.site and not doubled else "",
-        replaced=str(placed.case.settings[server.reload.replaces]) if server.reload.replaces else "",
+        renew=renew,
+        replaced=replaced,
     )
 
 
