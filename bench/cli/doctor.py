@@ -197,11 +197,10 @@ def _ending(findings: Sequence[Finding], shown: int) -> list[str]:
 def _print_rules(as_json: bool) -> None:
     """Print all rules, group by group."""
     if as_json:
-        rules = [
-            {"id": rule.id, "severity": rule.severity, "group": rule.group, "found_in": rule.found_in}
-            | {"title": rule.title, "remedy": rule.remedy, "link": rule.link}
-            for rule in findings.RULES
-        ]
+        rules = []
+        for rule in findings.RULES:
+            kind = {"id": rule.id, "severity": rule.severity, "group": rule.group, "found_in": rule.found_in}
+            rules.append({**kind, "title": rule.title, "remedy": rule.remedy, "link": rule.link})
         say(msgspec.json.encode({"format": FORMAT, "findings": rules}).decode())
         return
     for group, about in findings.GROUPS.items():

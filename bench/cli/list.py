@@ -149,20 +149,18 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
     lines += paragraph(f"Python {python['version']} ({python['program']}); {_user(listing)}", width)
     if listing["notice"]:
         lines += paragraph(f"note: {listing['notice']}", width)
+    layers = listing["layers"]
     sections = {
         "STACKS (innermost server first)": _chains(listing["stacks"], ""),
         f"HISTORIC STACKS ({FOR_HISTORIC})": _chains(listing["stacks"], HISTORIC),
-        f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [
-            (name, layer["about"]) for name, layer in listing["layers"].items()
-        ],
-        "PLACES OF THE LAYERS' CACHES": _places(listing["layers"]),
+        f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [(name, layer["about"]) for name, layer in layers.items()],
+        "PLACES OF THE LAYERS' CACHES": _places(layers),
         f"SEVERAL WEB HOSTS ({FOR_WRITES if other else 'docs/hosts.md'})": [
-            (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in listing["layers"].items()
+            (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in layers.items()
         ],
         "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
         "SIZES (of stack, layer and services together)": [
-            (name, size["title"] + (f"; not here: {size['problem']}" if size["problem"] else ""))
-            for name, size in listing["sizes"].items()
+            (name, _size(size)) for name, size in listing["sizes"].items()
         ],
         "DEBIAN (whose versions production is rendered for: render --set debian=NUMBER)": [
             (number, _release(release)) for number, release in listing["releases"].items()
@@ -215,6 +213,12 @@ def _version(server: dict[str, Any]) -> str:
     if missing:
         return f"{version} (without its module {', '.join(missing)})"
     return version
+
+
+def _size(size: dict[str, Any]) -> str:
+    if not size["problem"]:
+        return str(size["title"])
+    return f"{size['title']}; not here: {size['problem']}"
 
 
 def _release(release: dict[str, Any]) -> str:

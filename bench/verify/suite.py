@@ -94,14 +94,14 @@ class Selection:
 
     def of(self, layers: tuple[Layer, ...]) -> list[Check]:
         """The checks for a deployment with these layers, in order."""
-        caching = any(not layer.is_none for layer in layers)
-        return [
-            item
-            for item in all_checks()
-            if (not self.checks or item.name in self.checks)
-            and (not self.groups or item.group in self.groups)
-            and (caching or item.group == BEHAVIOUR)
-        ]
+        found = all_checks()
+        if self.checks:
+            found = [item for item in found if item.name in self.checks]
+        if self.groups:
+            found = [item for item in found if item.group in self.groups]
+        if all(layer.is_none for layer in layers):
+            found = [item for item in found if item.group == BEHAVIOUR]
+        return found
 
     def tries(self, item: Check, declared: Collection[str]) -> bool:
         """True if the check runs; a declared check, to see it fail, only if `checks` names it."""

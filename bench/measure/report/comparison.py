@@ -243,9 +243,10 @@ def _listed(values: Sequence[str]) -> str:
 
 def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
     """One line for all differing versions of programs in both runs."""
-    differing = [
-        f"{name} {before[name]} / {after[name]}" for name in before if name in after and before[name] != after[name]
-    ]
+    differing = []
+    for name, version in before.items():
+        if after.get(name, version) != version:
+            differing.append(f"{name} {version} / {after[name]}")
     if differing:
         yield one_line(f"{what} differ (A / B): {', '.join(differing)}")
 
@@ -255,17 +256,10 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
     cases = comparison.cases
     varying = _varying([item.key for item in cases])
     rows = [("case", "A", "B", "B / A", "95 % confidence", "verdict")]
-    rows += [
-        (
-            _name(item.key, varying),
-            number(item.a_requests_per_second),
-            number(item.b_requests_per_second),
-            number(item.ratio_b_to_a),
-            ratio_interval(item.low, item.high),
-            f"{item.best} leads" if item.best else item.verdict,
-        )
-        for item in cases
-    ]
+    for item in cases:
+        rates = number(item.a_requests_per_second), number(item.b_requests_per_second), number(item.ratio_b_to_a)
+        verdict = f"{item.best} leads" if item.best else item.verdict
+        rows.append((_name(item.key, varying), *rates, ratio_interval(item.low, item.high), verdict))
     lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
     counts = Counter(item.best or item.verdict for item in cases)
     texts = [

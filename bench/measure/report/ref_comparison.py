@@ -168,12 +168,11 @@ def _bytes(trial: Trial) -> float | None:
 
 
 def _median(run: Run, key: Key, of: Callable[[Trial], float | None]) -> float | None:
-    same = [
-        trial
-        for trial in run.latest.values()
-        if (trial.stack, trial.layer, trial.workload, trial.size, trial.level) == key[:5]
-    ]
-    return median_or_none(map(of, same))
+    figures = []
+    for trial in run.latest.values():
+        if (trial.stack, trial.layer, trial.workload, trial.size, trial.level) == key[:5]:
+            figures.append(of(trial))
+    return median_or_none(figures)
 
 
 def render(comparisons: Sequence[RefComparison], margin: float) -> list[str]:

@@ -83,12 +83,11 @@ def workload(project: UnderTest, name: str) -> Workload:
 def _read_all(project: UnderTest) -> dict[str, Workload]:
     description = project.description
     sources = description.workloads or {PUBLIC: Requests(urls=description.first_pages, title="the public pages")}
-    found = [_read(project, name, source) for name, source in sources.items()]
-    closing = [
-        replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection", keep_alive=False)
-        for each in found
-    ]
-    return {each.name: each for each in (*found, *closing)}
+    found = {name: _read(project, name, source) for name, source in sources.items()}
+    for name, each in list(found.items()):
+        title = f"{each.title}, each on a new connection"
+        found[name + CLOSE] = replace(each, name=name + CLOSE, title=title, keep_alive=False)
+    return found
 
 
 def _read(project: UnderTest, name: str, source: Requests) -> Workload:

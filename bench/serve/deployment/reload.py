@@ -98,12 +98,11 @@ def reachable(running: Running) -> Iterator[Served]:
 
 def find(*, port: int | None = None, pid: int | None = None) -> Served:
     """The `up` of this checkout with that port or process id, or the only one; raises BenchError without one."""
-    running = all_served()
-    wanted = [
-        served
-        for served in running
-        if (port is None or served.url.endswith(f":{port}")) and (pid is None or served.pid == pid)
-    ]
+    wanted = running = all_served()
+    if port is not None:
+        wanted = [served for served in wanted if served.url.endswith(f":{port}")]
+    if pid is not None:
+        wanted = [served for served in wanted if served.pid == pid]
     if len(wanted) == 1:
         return wanted[0]
     if not running:

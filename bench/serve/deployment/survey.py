@@ -40,7 +40,10 @@ def survey(
             return None
         return found.reason
 
-    fits = {}
+    fits, limited = {}, {}
+    for name, size in known.sizes.items():
+        if size.is_limited:
+            limited[name] = {"title": size.title, "problem": sizes.problem(size) or None}
     of_stacks = chain.from_iterable(stack.servers for stack in known.stacks.values())
     of_layers = chain.from_iterable(layer.servers for layer in known.layers.values())
     with ThreadPoolExecutor(THREADS) as threads:
@@ -54,11 +57,7 @@ def survey(
         "stacks": {name: _stack(stack) for name, stack in known.stacks.items()},
         "layers": {name: _layer(layer) for name, layer in known.layers.items()},
         "services": {name: _service(service) for name, service in known.services.items()},
-        "sizes": {
-            name: {"title": size.title, "problem": sizes.problem(size) or None}
-            for name, size in known.sizes.items()
-            if size.is_limited
-        },
+        "sizes": limited,
         "releases": {str(number): structs.asdict(release) for number, release in known.releases.items()},
         "fits": fits,
     }

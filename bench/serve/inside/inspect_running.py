@@ -61,11 +61,13 @@ def deployment_checks():
     except Exception as error:
         # A check of the project's own, such as one that queries a database that is down.
         messages = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
-    return [
-        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": UNNAMED.sub("", str(it.obj or ""))}
-        for it in messages
-        if not it.is_silenced()
-    ]
+    found = []
+    for message in messages:
+        if not message.is_silenced():
+            text, hint = str(message.msg), str(message.hint or "")
+            where = UNNAMED.sub("", str(message.obj or ""))
+            found.append({"id": str(message.id), "text": text, "hint": hint, "where": where})
+    return found
 
 
 def migrations_left():

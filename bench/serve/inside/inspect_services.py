@@ -157,11 +157,8 @@ def poolers(databases):
 
 def endless_file_caches(caches):
     """The aliases of caches in files of which no entry ever expires."""
-    return [
-        alias
-        for alias, cache in caches.items()
-        if cache.get("BACKEND", "").endswith(".FileBasedCache") and cache.get("TIMEOUT", 300) is None
-    ]
+    in_files = {alias: cache for alias, cache in caches.items() if cache.get("BACKEND", "").endswith(".FileBasedCache")}
+    return [alias for alias, cache in in_files.items() if cache.get("TIMEOUT", 300) is None]
 
 
 def uncached_loaders(templates):

@@ -307,14 +307,14 @@ def _ports(placed: Placed) -> list[dict[str, Any]]:
         found = [("https", port, 443)]
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
-    # Only the server in front that terminates TLS may reach a server without TLS.
-    own = ""
-    if port == one_host.PLAIN_PORT and not ends_tls:
-        own = f"{LOOPBACK}:{port}"
-    return [
-        {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}
-        for name, number, service in found
-    ]
+    ports = []
+    for name, number, service in found:
+        published = f"{service}:{number}"
+        if port == one_host.PLAIN_PORT and not ends_tls:
+            # Only the server in front that terminates TLS may reach a server without TLS.
+            published = f"{LOOPBACK}:{port}:{number}"
+        ports.append({"name": name, "number": number, "service": service, "published": published})
+    return ports
 
 
 def _logs(placed: Placed, read: str) -> dict[str, str]:

@@ -109,11 +109,10 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
     """All files of a production host, except for those `left_out`."""
     placed = in_production(case, LOOPBACK)
     context = host_context(placed, units.units(placed))
-    own = [
-        templates.write(f"one-host/{template}", target / name, names)
-        for template, name, names in files(context)
-        if name not in left_out
-    ]
+    own = []
+    for template, name, names in files(context):
+        if name not in left_out:
+            own.append(templates.write(f"one-host/{template}", target / name, names))
     of_services = write_service_files(placed, target)
     of_project = project_files.write(placed.case, target)
     return [*render.write_files(placed, target), *of_services, *own, *of_project]
@@ -385,11 +384,12 @@ def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
 def _figures(placed: Placed) -> list[tuple[str, str, str]]:
     """The name of each server with figures for monitoring, their URL and their form."""
     context = render.site_context(placed)
-    return [
-        (server.name, render.text(server.metrics.url, context, f"{server.name} metrics"), server.metrics.about)
-        for server in units.with_metrics(placed.case.servers, placed.case)
-        if server.metrics
-    ]
+    found = []
+    for server in units.with_metrics(placed.case.servers, placed.case):
+        if server.metrics:
+            url = render.text(server.metrics.url, context, f"{server.name} metrics")
+            found.append((server.name, url, server.metrics.about))
+    return found
 
 
 def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
