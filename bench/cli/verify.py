@@ -142,8 +142,8 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else NO_LAYER
-    given = values.environment(args.env)
-    layers = tuple(compatibility.in_own_cache(item, given) for item in catalog.read().joined_layers(layer))
+    env = values.environment(args.env)
+    layers = tuple(compatibility.in_own_cache(item, env) for item in catalog.read().joined_layers(layer))
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
     require_response(target, project.health)
@@ -154,7 +154,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         printer.show("rendering its pages")
-        site, env = _site_of(target, project, chosen, args)
+        site = _site_of(target, project, chosen, env, args.allow_writes)
         context = Context(target, site, layers, Accounts(site, env), env, summary.TARGET, declared)
         notes = []
         if chosen:
@@ -164,18 +164,15 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
         return outcomes, [], [*notes, *changing.notes(context.site)]
 
 
-def _site_of(
-    target: Target, project: UnderTest, chosen: Database | None, args: argparse.Namespace
-) -> tuple[Site, dict[str, str]]:
-    """The site, with its expected pages if its database is known, and the environment of its commands."""
-    given = values.environment(args.env)
+def _site_of(target: Target, project: UnderTest, chosen: Database | None, env: dict[str, str], may_write: bool) -> Site:
+    """The site, with its expected pages if its database is known."""
     if chosen is None:
-        return target_site(target, project), given
+        return target_site(target, project)
     if not chosen.url:
-        raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
+        raise BenchError(f"--target {target.origin}: give --database as the URL that the running site uses")
     commands.make_files(project, project.worker())
     commands.warm_up(project)
-    return prepare(discover_site(project, chosen, chosen.url, args.allow_writes, given)), given
+    return prepare(discover_site(project, chosen, chosen.url, may_write, env))
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Results:

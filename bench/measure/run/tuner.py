@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from bench.columns import paragraph
 from bench.errors import BenchError, GlobalFault
@@ -50,10 +51,10 @@ class TuneProgress(RunProgress):
         return ""
 
 
-def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> TuningSpace:
+def tunable(project: UnderTest, stack: str, layer: str, changes: Mapping[str, Any]) -> TuningSpace:
     """The stack with its settings, and these changes of values. Raises BenchError if the stack has none, or the layer
     does not fit."""
-    chosen = catalog.read().values[BENCH].changed(values.parse_changes(list(changes)))
+    chosen = catalog.read().values[BENCH].changed(changes)
     case = for_files(project, stack, layer, chosen)
     used = render.names_used(case)
     knobs = tuple(knob for knob in KNOBS if knob in used)
@@ -104,14 +105,15 @@ class Tuner:
         self.settings_of: dict[str, Settings] = {}
         self.ends: list[str] = []
         self._cases: dict[Settings, PlannedCase] = {}
-        own = tunable(project, self.stack, self.layer, plan.changes)
+        changes = values.parse_changes(list(plan.changes))
+        own = tunable(project, self.stack, self.layer, changes)
         others = []
         for name in of_other_classes(self.stack):
             case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
                 self.skipped[name] = case.reason
             else:
-                others.append(tunable(project, name, self.layer, plan.changes))
+                others.append(tunable(project, name, self.layer, changes))
         self.search = SettingsSearch(own, plan.margin, self._memory_bytes(prepared), others)
 
     def _memory_bytes(self, prepared: Prepared) -> int | None:
@@ -180,5 +182,5 @@ def new_search(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prep
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
-    own = tunable(request.project, stack, layer, request.changes)
+    own = tunable(request.project, stack, layer, values.parse_changes(list(request.changes)))
     return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), bed)

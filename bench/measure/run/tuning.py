@@ -10,11 +10,11 @@ values.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 from bench.measure.records.capacity import Capacity, Staircase, capacity
 from bench.measure.records.trials import Trial, largest, total
@@ -194,13 +194,8 @@ class TuningSpace:
         return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
-class StaircaseMaker(Protocol):
-    """Makes the staircase of settings in a round."""
-
-    def __call__(
-        self, settings: Settings, number: int, before: Mapping[int, Staircase], near: int
-    ) -> Schedule[Staircase]:
-        """Staircases of earlier rounds are `before`; `near` is a probable rate, 0 if unknown."""
+# Makes the staircase of settings in a round, after those of earlier rounds, near a probable rate; 0 if unknown.
+StaircaseMaker = Callable[[Settings, int, Mapping[int, Staircase], int], Schedule[Staircase]]
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -33,8 +32,7 @@ def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypa
         monkeypatch.setattr(verify.commands, name, lambda *words: {})
     monkeypatch.setattr(sites, "with_urls", lambda site: site)
     monkeypatch.setattr(verify, "prepare", lambda site: site)
-    args = Namespace(target="http://live/", env=[], allow_writes=write)
-    site, _ = verify._site_of(HERE, project, Database("postgresql", "postgresql://live/shop"), args)
+    site = verify._site_of(HERE, project, Database("postgresql", "postgresql://live/shop"), {}, write)
     assert (site.may_write, site.is_copy) == may
 
 
