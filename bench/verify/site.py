@@ -25,7 +25,7 @@ from bench.serve.machine import orphans
 from bench.serve.project import commands, run_command
 from bench.serve.project.commands import COMMANDS_ENV
 from bench.serve.project.description import FILE, Description
-from bench.serve.project.health import UNKNOWN_PATH, way_in
+from bench.serve.project.health import CORRECT, UNKNOWN_PATH, way_in
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
@@ -373,10 +373,12 @@ def _require_pages(site: Site) -> None:
     if page.location:
         found = f"it redirects to {page.location}"
     remedy = way_in(page.status, page.location)
-    # A missing page or an error may only lack rows.
     if not page.location and (page.status == 404 or page.status >= 500):
         remedy = f"correct public in [tool.benchapp] of {FILE}"
-        if site.description.setup:
+        if page.status >= 500:
+            remedy = f"{CORRECT}, or {remedy}"
+        elif site.description.setup:
+            # A missing page may only lack rows.
             remedy = f"run {' && '.join(f'./manage.py {command}' for command in site.description.setup)}, or {remedy}"
     raise BenchError(f"manage.py renderpages {home}: {found}; {remedy}, then try again")
 

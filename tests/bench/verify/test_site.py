@@ -12,7 +12,7 @@ import pytest
 from bench.errors import BenchError
 from bench.serve.machine import http
 from bench.serve.project.description import Description, Login
-from bench.serve.project.health import UNKNOWN_PATH
+from bench.serve.project.health import CORRECT, UNKNOWN_PATH
 from bench.serve.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
@@ -113,8 +113,8 @@ def test_commands_have_the_environment_of_the_deployment_and_no_other(manage_py,
         ("siteurls prints", "manage.py siteurls: printed 'Loading...\\n', not a JSON object"),
         (
             "home",
-            "manage.py renderpages /: status 500, not 200; run ./manage.py migrate --noinput, or correct public in "
-            "[tool.benchapp] of pyproject.toml, then try again",
+            f"manage.py renderpages /: status 500, not 200; {CORRECT}, or correct public in [tool.benchapp] of "
+            "pyproject.toml, then try again",
         ),
         (
             "redirects",
