@@ -124,7 +124,7 @@ CHECKS = {
     ),
     "password-looked-up": Mistake(VARNISH, "req.http.Authorization || ", "", "authorization", ON_VARNISH),
     "type-looked-up": Mistake(VARNISH, " || req.http.Content-Type) {", ") {", "depends-headers", ON_VARNISH),
-    "unmarked-stored": Mistake(VARNISH, 'beresp.http.X-Cacheable != "1" || ', "", "depends-cookies", ON_VARNISH),
+    "unmarked-stored": Mistake(VARNISH, 'beresp.http.X-Cacheable != "1" || ', "", "nonce", ON_VARNISH),
     "vary-lost": Mistake(VARNISH, "set resp.http.Vary = resp.http.X-Vary;", "", "headers-kept", ON_VARNISH),
     "script-s-request-looked-up": Mistake(
         MICROCACHE,
