@@ -31,7 +31,7 @@ from bench.serve.project.opened import UnderTest
 
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
-# A page with a token differs in at most so many bytes from request to request, and never in length.
+# A page with a token, or with a text by chance, differs in at most so many bytes from request to request.
 MAX_UNLIKE_BYTES = 256
 # Connections that an open loop may open at least: as many as requests can be waiting.
 MIN_CONNECTIONS = 100
@@ -119,12 +119,35 @@ class BodyChecker(threading.Thread):
 
 
 def body_difference(path: str, expected: bytes, body: bytes) -> str:
-    """The difference between two bodies of a page, or empty."""
+    """The difference between two bodies of a page, or empty.
+
+    A page may show tokens, and one text of another length, such as a random banner.
+    """
+    if body == expected:
+        return ""
     if len(body) != len(expected):
-        return f"GET {path}: {len(body):,} bytes, not {len(expected):,}"
-    if body == expected or sum(a != b for a, b in zip(body, expected, strict=True)) <= MAX_UNLIKE_BYTES:
+        is_cut_off = expected.startswith(body)
+        if is_cut_off or _changed_bytes(expected, body) > MAX_UNLIKE_BYTES:
+            return f"GET {path}: {len(body):,} bytes, not {len(expected):,}"
+        return ""
+    if sum(a != b for a, b in zip(body, expected, strict=True)) <= MAX_UNLIKE_BYTES:
         return ""
     return f"GET {path}: another page of the same size"
+
+
+def _changed_bytes(one: bytes, two: bytes) -> int:
+    """The length of the longer part between the common beginning and the common end of two texts."""
+    begins = _in_common(one, two)
+    one, two = one[begins:], two[begins:]
+    return max(len(one), len(two)) - _in_common(one[::-1], two[::-1])
+
+
+def _in_common(one: bytes, two: bytes) -> int:
+    """The number of bytes with which both begin."""
+    for number, (a, b) in enumerate(zip(one, two, strict=False)):
+        if a != b:
+            return number
+    return min(len(one), len(two))
 
 
 class TrialLoad(Protocol):

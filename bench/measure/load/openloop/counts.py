@@ -11,6 +11,8 @@ COUNTERS = ("statuses", "latency", "delay")
 LONGEST = ("seconds", "late_s")
 # Equal parts of the load in which latencies are added up.
 SLICES = 10
+# A page with a text by chance varies in its length by at most so much.
+VARYING_BYTES = 256
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Counts:
     due, dropped            requests planned by an open loop, and requests not sent
     bytes                   received
     connect, read, timeout  requests that failed: no connection, a broken one, no response in time
-    resized                 responses with another length than the first for the same path
+    resized                 responses longer or shorter than the first for the same path by more than VARYING_BYTES
     opened                  opened connections
     thirds                  responses in the first, second and last third of the load
     slice_answers           responses in each of SLICES equal parts of the load

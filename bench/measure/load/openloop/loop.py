@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from typing import Literal
 
 from bench.measure.load.openloop.connection import LoadConnection, ResponseError
-from bench.measure.load.openloop.counts import Counts
+from bench.measure.load.openloop.counts import VARYING_BYTES, Counts
 from bench.measure.load.openloop.job import LoadJob
 
 READ = select.EPOLLIN | select.EPOLLRDHUP
@@ -145,7 +145,8 @@ class Loop(ABC):
         counts.answers += 1
         counts.statuses[response.status] += 1
         counts.note(max(1, int((now - connection.since) * 1e6)), (now - self._begins) / job.seconds)
-        if self._sizes.setdefault(connection.page, response.size) != response.size:
+        first = self._sizes.setdefault(connection.page, response.size)
+        if abs(response.size - first) > VARYING_BYTES:
             counts.resized += 1
         connection.fresh = connection.busy = False
         if response.closes or not job.keep_alive:

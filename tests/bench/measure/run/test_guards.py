@@ -130,6 +130,18 @@ def test_a_page_is_the_same_but_for_its_tokens():
     assert body_difference("/", page, b"b" * 5003) == "GET /: another page of the same size"
 
 
+def test_a_page_may_show_a_text_of_another_length():
+    """As a banner by chance does."""
+    begin, end = b"<p>" + b"a" * 5000, b"</p>" * 100
+    page = begin + b"Join us!" + end
+    assert body_difference("/", page, begin + b"Read the newsletter!" + end) == ""
+    assert body_difference("/", page, begin + end) == ""
+    assert body_difference("/", b"lamp", b"sea") == ""
+    assert body_difference("/", page, begin + b"x" * 300 + end) == "GET /: 5,703 bytes, not 5,411"
+    assert body_difference("/", page, begin) == "GET /: 5,003 bytes, not 5,411"
+    assert body_difference("/", page, b"") == "GET /: 0 bytes, not 5,411"
+
+
 def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_over_when_it_is_made_again():
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
     alone = evaluate(replace(drifting, other_cpu_share=0.01), BOUNDS)

@@ -41,10 +41,14 @@ def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
 
 def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
     code = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('stopped')"
-    began = time.monotonic()
-    out, _ = load_process.run(python(code), 1, tmp_path, "warmup", 30, interrupt_after_s=1)
+    # A busy machine needs longer until Python has started.
+    for interrupt_after_s in (1, 5, 15):
+        began = time.monotonic()
+        out, _ = load_process.run(python(code), 1, tmp_path, "warmup", 50, interrupt_after_s=interrupt_after_s)
+        if out:
+            break
     assert out == "stopped\n"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
 
 
 def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
