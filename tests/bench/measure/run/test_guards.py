@@ -136,7 +136,8 @@ def test_a_page_may_show_a_text_of_another_length():
     page = begin + b"Join us!" + end
     assert body_difference("/", page, begin + b"Read the newsletter!" + end) == ""
     assert body_difference("/", page, begin + end) == ""
-    assert body_difference("/", b"lamp", b"sea") == ""
+    assert body_difference("/", b"<p>lamp</p>", b"<p>sea</p>") == ""
+    assert body_difference("/", b"nothing to see", b"another page") == "GET /: 12 bytes, not 14"
     assert body_difference("/", page, begin + b"x" * 300 + end) == "GET /: 5,703 bytes, not 5,411"
     assert body_difference("/", page, begin) == "GET /: 5,003 bytes, not 5,411"
     assert body_difference("/", page, b"") == "GET /: 0 bytes, not 5,411"
