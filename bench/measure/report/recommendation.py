@@ -71,7 +71,11 @@ def _headline(board: Ranking) -> str:
         most = NO_TRIAL
         if reasons:
             most = max(reasons, key=reasons.count)
-        return "Not measured: " + " ".join(most.split()[:MAX_WORDS]) + "."
+        words = most.split()
+        if len(words) > MAX_WORDS:
+            # Not a sentence with another end.
+            return f"Not measured: {' '.join(words[:MAX_WORDS])} ..."
+        return f"Not measured: {' '.join(words)}."
     row, what = board.cases[board.best], "capacity" if board.kind == "capacity" else "requests/s"
     if board.kind == "rate":
         return _at_a_rate(board)

@@ -237,6 +237,19 @@ def test_a_headline_without_a_figure_has_the_reason_of_a_case_that_was_tried(tmp
     assert "interference: a browser" in read(folder).boards[0].answer[0]
 
 
+@pytest.mark.parametrize("words", [19, 20])
+def test_a_headline_shows_that_its_reason_goes_on(tmp_path, words):
+    reason = " ".join(f"w{number}" for number in range(words))
+
+    def discarded(trial):
+        return replace(trial, status="discarded", reason=reason)
+
+    folder = report_folder.make(tmp_path / "run", rounds=1, workloads=("home",), change=discarded)
+    headline = read(folder).boards[0].answer[0]
+    assert headline.startswith("Not measured: discarded: w0 ")
+    assert headline.endswith("w18." if words == 19 else "w18 ...")
+
+
 def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     found = {("uwsgi", "none"): times(2), ("gunicorn", "none"): EVEN, ("nginx-uwsgi", "none"): times(1.97)}
     folder = report_folder.make(tmp_path / "run", rounds=5, workloads=("home",), change=rates(found))
