@@ -11,7 +11,7 @@ from pathlib import Path
 POLL_S = 0.02
 
 
-def until(holds: Callable[[], object], what: object, limit_s: float = 60) -> None:
+def until(holds: Callable[[], object], what: object, limit_s: float = 180) -> None:
     """Return once it holds; fails, naming what was waited for as it is by then, when it does not within the limit."""
     deadline = time.monotonic() + limit_s
     while not holds():

@@ -105,7 +105,7 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
         with Visitors(running.url) as visitors, slow_request(running.url) as statuses:
             versions.switch(new)
             done = reload.reload(running)
-            until(lambda: not before & workers(running.url), "new workers", 60)
+            until(lambda: not before & workers(running.url), "new workers")
         assert running.died() is None
         assert list(done) == [server.name for server in case.servers]
         inner, *outer = case.servers
@@ -165,7 +165,7 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
             seen.update(page(client) for _ in range(16))
         return {it[:2] for it in seen} == {("release-2", "release-2")}
 
-    until(everywhere, seen, 60)
+    until(everywhere, seen)
     assert old[:2] == (FIRST, FIRST)
     # Pages of the old release are still in browsers, and name its files.
     files = {it[4] for it in (old, *seen)}

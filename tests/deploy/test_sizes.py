@@ -131,7 +131,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
         visitors = load(running.url, 100)
         try:
             observer.start()
-            until(lambda: running.died() is not None, "it is killed", 60)
+            until(lambda: running.died() is not None, "it is killed")
             observer.stop()
             assert "flup was killed by SIGKILL" in str(running.died())
         finally:

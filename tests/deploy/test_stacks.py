@@ -161,7 +161,7 @@ def shows_a_comment_soon(url: str, database: str) -> None:
             assert visitor.post("/posts/1/comment/", data=values).status_code == 302
         # A web server may keep a file open for a second.
         for path in ("/", "/comments/"):
-            until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}", 20)
+            until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}")
     finally:
         commands.manage(kit(), ["verifyaccount", "delete", account["username"]], database, kit().worker())
 

@@ -61,7 +61,7 @@ def test_the_visits_end_when_it_is_enough(site, tmp_path):
     enough = threading.Event()
 
     def after_some() -> None:
-        until(lambda: len(site.order) > 5, "some requests", 60)
+        until(lambda: len(site.order) > 5, "some requests")
         enough.set()
 
     waiting = threading.Thread(target=after_some)

@@ -102,9 +102,9 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
     words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--output", str(folder)]
     process, log = start(tmp_path, *words)
     try:
-        until(lambda: len(lines_of(folder / "trials.jsonl")) == 1, "one trial", 60)
+        until(lambda: len(lines_of(folder / "trials.jsonl")) == 1, "one trial")
         # The second deployment is up and its trial under way.
-        until(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, "the second trial is under way", 60)
+        until(lambda: len(list(folder.glob("raw/*/load.out"))) == 2, "the second trial is under way")
         process.send_signal(number)
         _, stderr = process.communicate(timeout=30)
     finally:

@@ -530,7 +530,7 @@ def test_a_redis_that_knows_no_hello_is_told_from_one_that_is_down(new_project, 
     argv = ["redis-server", "--port", str(port), "--save", "", "--dir", str(tmp_path), "--rename-command", "HELLO", ""]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}) as server:
         try:
-            until(lambda: port in listening(), "redis listens", 20)
+            until(lambda: port in listening(), "redis listens")
             items = found(folder)
         finally:
             server.terminate()
