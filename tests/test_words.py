@@ -148,7 +148,7 @@ def printed(place: str) -> list[str]:
 def comments(place: str) -> list[str]:
     """The comments of Python files; of other files the lines that are comments, and comments behind values."""
     if place == "deploy":
-        files = [path for path in sorted((ROOT / place).rglob("*")) if path.is_file() and "examples" not in path.parts]
+        files = [path for path in texts_at(f"{place}/**/*") if "examples" not in path.parts]
         lines = [line.strip() for path in files for line in path.read_text(errors="replace").splitlines()]
         return [line if line.startswith(("#", "//", "{#")) else line.partition(" # ")[2] for line in lines]
     found = []
@@ -165,8 +165,12 @@ def pages(place: str) -> list[str]:
 
 def files(place: str) -> list[str]:
     """The text of whole files, without Python's test for None."""
-    found = [path for path in sorted(ROOT.glob(place)) if path.is_file()]
-    return [path.read_text(errors="replace").replace(" is None", "") for path in found]
+    return [path.read_text(errors="replace").replace(" is None", "") for path in texts_at(place)]
+
+
+def texts_at(place: str) -> list[Path]:
+    """The files at a place, except what Python compiled."""
+    return [path for path in sorted(ROOT.glob(place)) if path.is_file() and path.suffix != ".pyc"]
 
 
 def pronouns(texts: list[str]) -> float:
