@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from bench.measure import load as load_tools
 from bench.measure.load import LoadJob, Tool
+from bench.measure.load.openloop.counts import VARYING_BYTES
 from bench.measure.records import records
 from bench.measure.records.folder import Folder
 from bench.measure.records.trials import Condition, Costs, Errors, Evidence, Trial, TrialFigures, TrialIdentity
@@ -31,8 +32,6 @@ from bench.serve.project.opened import UnderTest
 
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
-# A page with a token, or with a text by chance, differs in at most so many bytes from request to request.
-MAX_UNLIKE_BYTES = 256
 # Connections that an open loop may open at least: as many as requests can be waiting.
 MIN_CONNECTIONS = 100
 
@@ -128,11 +127,11 @@ def body_difference(path: str, expected: bytes, body: bytes) -> str:
     if len(body) != len(expected):
         is_cut_off = expected.startswith(body)
         # Most of the page stays the same.
-        most = min(MAX_UNLIKE_BYTES, len(expected) // 2)
+        most = min(VARYING_BYTES, len(expected) // 2)
         if is_cut_off or _changed_bytes(expected, body) > most:
             return f"GET {path}: {len(body):,} bytes, not {len(expected):,}"
         return ""
-    if sum(a != b for a, b in zip(body, expected, strict=True)) <= MAX_UNLIKE_BYTES:
+    if sum(a != b for a, b in zip(body, expected, strict=True)) <= VARYING_BYTES:
         return ""
     return f"GET {path}: another page of the same size"
 

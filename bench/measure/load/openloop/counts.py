@@ -11,7 +11,7 @@ COUNTERS = ("statuses", "latency", "delay")
 LONGEST = ("seconds", "late_s")
 # Equal parts of the load in which latencies are added up.
 SLICES = 10
-# A page with a text by chance varies in its length by at most so much.
+# A page with a token, or with a text by chance, differs in at most so many bytes from request to request.
 VARYING_BYTES = 256
 
 
