@@ -64,7 +64,7 @@ class Printer:
     def say(self, line: str) -> None:
         """Write a permanent line in place of the live one."""
         self.clear()
-        self._console.out(line)
+        self.above(line)
 
     def above(self, line: str) -> None:
         """Write a permanent line above the live line."""
@@ -123,10 +123,11 @@ def aside(line: str) -> None:
 
     A line written past the printer would go on at the end of the live line.
     """
-    printers = _shown[-1:] if sys.stderr.isatty() else []
-    for printer in printers:
-        printer.above(line)
-    if not printers:
+    # Another thread may remove its live line meanwhile.
+    latest = _shown[-1:]
+    if latest and sys.stderr.isatty():
+        latest[0].above(line)
+    else:
         print(line, file=sys.stderr, flush=True)
 
 
