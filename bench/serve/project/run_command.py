@@ -53,8 +53,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with `words`, in a warm process if there is one.
 
-    With `show` each line of the output goes to standard error at once, and is not returned. Raises OSError if it cannot
-    be started, subprocess.TimeoutExpired after `timeout_s`.
+    With `show` each line of the output goes to standard error at once, and is not returned, without a limit of time.
+    Raises OSError if it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
     """
     # Some manage.py set the variable whatever it says.
     if env.get(SETTINGS):
@@ -79,7 +79,7 @@ def run(
 def _run_shown(argv: list[str], env: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command, and write each line of output on stderr at once."""
     with (
-        tempfile.TemporaryFile("w+") as errors,
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen(
             argv,
             env={**env, "PYTHONUNBUFFERED": "1"},
