@@ -91,9 +91,9 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
     for layer, manifest in listing["layers"].items():
         fitting = [stack for stack in here if listing["fits"][stack][layer] is None]
         if fitting:
-            where = _servers_of(listing, fitting, here)
-            if len(fitting) == len(here):
-                where = "any stack"
+            where = "any stack"
+            if len(fitting) < len(here):
+                where = _servers_of(listing, fitting, here)
             in_code = manifest["kind"] == "templates"
             rows.append((layer, f"{where}; written into your code" if in_code else where))
     return rows

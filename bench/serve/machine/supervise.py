@@ -192,9 +192,7 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         nonlocal status, broken_since
         waited_s = time.monotonic() - begun
         status = http.status(url, path, max(HEALTH_TIMEOUT_S, min(waited_s, timeout_s - waited_s)))
-        broken_since = min(broken_since, time.monotonic())
-        if status != 500:
-            broken_since = math.inf
+        broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
         if time.monotonic() - broken_since > BROKEN_S:
             raise _failed(processes, f"returns status 500 to GET {path}")
         return status in http.HEALTHY
