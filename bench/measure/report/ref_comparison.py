@@ -97,9 +97,8 @@ def comparison_words(first: Key, other: Key) -> str:
 def next_step(run: Run, lacking: Sequence[tuple[Key, Key]]) -> str:
     """The remedy for these missing comparisons: to resume, if another attempt may give the figures."""
     plan, missing = run.info.plan, {*itertools.chain.from_iterable(lacking)}
-    deployments = {(key.stack, key.layer, size) for key in missing for size in (key.size, None)}
     for skip in run.info.skips:
-        if (skip.stack, skip.layer, skip.size) in deployments:
+        if any((skip.stack, skip.layer) == key[:2] and skip.size in (key.size, None) for key in missing):
             return f"{label_of(skip.stack)} cannot run here: {skip.reason}"
     for trial in run.latest.values():
         level = 0 if plan.capacity else trial.level
