@@ -149,6 +149,11 @@ def option_words(options: Mapping[str, str | Sequence[str] | None]) -> list[str]
     return words
 
 
+def setting_words(settings: Mapping[str, object]) -> list[str]:
+    """`NAME=VALUE` of each setting, as on a command line."""
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
 def case_name(stack: str, layer: str, none: str = "none") -> str:
     """A stack with its layer: `stack with layer`; without a layer only the stack."""
     if layer == none:

@@ -20,7 +20,7 @@ from bench.errors import BenchError
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, values
 from bench.serve.catalog.sizes import UNLIMITED
-from bench.serve.deployment import database, deployment, workers
+from bench.serve.deployment import deployment, workers
 from bench.serve.deployment.case import Case, resolve
 from bench.serve.project import description, findings, inspection
 from bench.serve.project.description import Project
@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     place = folder or f"the demo site, because {Path.cwd()} has no manage.py"
     print(f"looking at {place}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
-    project = structs.replace(project, env={**project.env, **values.environment(args.env)})
+    project = structs.replace(project, env={**project.env, **dict(args.env)})
     findings.require_ids(project)
     with Printer(sys.stderr) as printer, contextlib.ExitStack() as stack:
         printer.show("reading its settings, rendering pages, trying its database and caches")
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
         facts = inspection.inspect(project, patterns, closely=True, database=url)
     described = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=described)
-    names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
+    names = catalog.read().value_set("bench").changed(dict(args.set)).names
     processes = names["processes"]
     if processes == values.AUTO:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
@@ -107,7 +107,7 @@ def main(args: argparse.Namespace) -> int:
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
     """The URL of the database of --database, brought up and filled if the kit's."""
     project = options.project_of(args)
-    chosen = database.parse(project, args.database)
+    chosen = options.database_of(args, project)
     if chosen.is_named:
         return contextlib.nullcontext(chosen.url)
     # Any stack will do: no server is started.

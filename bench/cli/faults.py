@@ -17,9 +17,9 @@ from bench.cli.stops import run_until_stopped
 from bench.columns import columns, paragraph
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.faults import judge, prepare
+from bench.measure.faults import judge, prepare_faults
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.faults.prepare import PreparedFaults
+from bench.measure.faults.prepare_faults import PreparedFaults
 from bench.measure.faults.test_bed import FaultsProgress, FaultsTestBed
 from bench.measure.records.fault_outcomes import GROUPS
 from bench.measure.records.folder import read_faults, require_new
@@ -101,7 +101,7 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
     with working("looking at the project"):
         project = options.project_of(args)
     if args.resume:
-        return prepare.stopped_faults(args.resume, project, args.database)
+        return prepare_faults.stopped_faults(args.resume, project, args.database)
     request = request_args.request(
         args,
         project,
@@ -112,7 +112,7 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
         rounds=args.rounds,
         guards=guards.bounds(args.guard, judge.BOUNDS),
     )
-    return prepare.new_faults(request, args.fault)
+    return prepare_faults.new_faults(request, args.fault)
 
 
 def _show(directory: Path, as_json: bool) -> int:

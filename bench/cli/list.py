@@ -11,7 +11,6 @@ from typing import Any
 from bench.cli import options
 from bench.columns import columns, paragraph
 from bench.printer import Printer, working
-from bench.serve.catalog import values
 from bench.serve.catalog.compatibility import NOT_INSTALLED
 from bench.serve.catalog.manifest import HISTORIC, PLACES
 from bench.serve.catalog.names import NO_LAYER
@@ -38,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     with working("looking at the project"):
         project = options.project_of(args)
-        listing = survey(project.only_inspected, values.parse_changes(args.set), values.environment(args.env))
+        listing = survey(project.only_inspected, dict(args.set), dict(args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
     else:

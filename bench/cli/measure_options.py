@@ -14,16 +14,8 @@ from bench.errors import BenchError
 from bench.measure import load, stats
 from bench.measure.records.folder import RUN_FILE
 from bench.measure.run import guards, plan, replay, workload
-from bench.measure.stats.rate_search import Limit, parse_limit
+from bench.measure.stats.rate_search import parse_limit
 from bench.serve.project import description
-
-
-def _limit(text: str) -> Limit:
-    """A latency limit such as p95=200ms."""
-    try:
-        return parse_limit(text)
-    except BenchError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _results_folder(text: str) -> Path:
@@ -93,7 +85,7 @@ CAPACITY = Option(
     "find the highest rate within a latency: p95=200ms",
     LOAD,
     "LIMIT",
-    _limit,
+    parse_limit,
     hosts=True,
     excludes=("--until-decided", "--rate", "--connections"),
 )

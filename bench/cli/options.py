@@ -19,10 +19,12 @@ from bench.errors import BenchError
 from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT, variants
-from bench.serve.catalog.values import PRODUCTION
+from bench.serve.catalog.values import PRODUCTION, parse_change, parse_variable
+from bench.serve.deployment import database
+from bench.serve.deployment.database import Database
 from bench.serve.project import pythons
 from bench.serve.project.opened import UnderTest, is_kits, open_project
-from bench.words import joined, option_words
+from bench.words import joined, option_words, setting_words
 
 Completer = Callable[[argparse.Namespace], Iterable[str]]
 
@@ -140,8 +142,20 @@ DATABASE = Option(
     resumes=True,
     target=True,
 )
-ENV = Option(("--env",), "a variable of the site (repeatable)", SERVED, "NAME=VALUE", many=True, usual=(), target=True)
-SET = Option(("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", many=True, usual=())
+# Read both by dict(): the last value of a name counts.
+ENV = Option(
+    ("--env",),
+    "a variable of the site (repeatable)",
+    SERVED,
+    "NAME=VALUE",
+    parse_variable,
+    many=True,
+    usual=(),
+    target=True,
+)
+SET = Option(
+    ("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", parse_change, many=True, usual=()
+)
 PYTHON = Option(
     ("--python",), "serve with another Python, or its path (repeatable)", SERVED, "X.Y", many=True, usual=()
 )
@@ -232,7 +246,7 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
-    settings: dict[str, Any] = {"help": option.help, "default": option.usual, "type": option.read}
+    settings: dict[str, Any] = {"help": option.help, "default": option.usual, "type": _refusing(option.read)}
     settings |= {"metavar": option.metavar}
     if option.many:
         settings["action"] = Add
@@ -255,6 +269,18 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     if option.complete:
         for action in actions:
             complete_by(action, option.complete)
+
+
+def _refusing(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A type for argparse: a BenchError becomes a refusal that names the option."""
+
+    def checked(text: str) -> Any:
+        try:
+            return read(text)
+        except BenchError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
 
 
 def complete_by(action: argparse.Action, names: Completer) -> None:
@@ -318,6 +344,11 @@ def project_folder(args: argparse.Namespace) -> Path | None:
     return Path.cwd()
 
 
+def database_of(args: argparse.Namespace, project: UnderTest) -> Database:
+    """The database of the command line. Raises BenchError if unusable."""
+    return database.parse(project, args.database)
+
+
 def check_writes(args: argparse.Namespace) -> None:
     """Raise BenchError for --allow-writes without a project with its own database."""
     if args.allow_writes and not getattr(args, "resume", None) and is_kits(project_folder(args)):
@@ -351,8 +382,8 @@ def served_words(args: argparse.Namespace) -> list[str]:
             "--project": args.project and str(args.project),
             "--config": args.config and str(args.config),
             "--database": args.database,
-            "--env": args.env,
-            "--set": args.set,
+            "--env": setting_words(dict(args.env)),
+            "--set": setting_words(dict(args.set)),
         }
     )
 

@@ -11,7 +11,6 @@ from bench import PROGRAM
 from bench.cli import options
 from bench.measure.records.folder import read_run
 from bench.measure.run.plan import Request
-from bench.serve.deployment import database
 from bench.serve.project.opened import UnderTest, recorded_project
 
 
@@ -19,9 +18,9 @@ def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Reques
     """The request of a command line: the options common to all commands that measure, and `more` of this one."""
     return Request(
         project=project,
-        database=database.parse(project, args.database),
-        env=args.env,
-        changes=args.set,
+        database=options.database_of(args, project),
+        env=dict(args.env),
+        changes=dict(args.set),
         command=command_line(),
         **more,
     )

@@ -104,7 +104,7 @@ def _show(tuner: Tuner, plan: Plan, directory: Path, as_json: bool) -> int:
     if chosen:
         path.write_text(tuner.values, "utf-8")
     if as_json:
-        print(msgspec.json.encode(_as_json(tuner, plan.capacity, chosen, path)).decode())
+        print(msgspec.json.encode(_as_json(tuner, str(plan.capacity), chosen, path)).decode())
     else:
         _print(tuner, chosen, path, plan)
     return 0 if chosen else 1

@@ -13,7 +13,6 @@ from types import FrameType
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.printer import Printer, working
-from bench.serve.catalog import values
 from bench.serve.deployment import database, deployment, reload
 from bench.serve.deployment.case import Case, must_resolve
 from bench.serve.deployment.supervisor import Supervisor
@@ -72,10 +71,10 @@ def _case(args: argparse.Namespace) -> Case:
     """The case of the command line; raises BenchError if it cannot run here."""
     with working("looking at the project"):
         project = options.project_of(args)
-        rows = database.parse(project, args.database)
+        rows = options.database_of(args, project)
         # Before servers are installed for it.
         health.require_page(project, rows.of_project)
-    env = values.environment(args.env)
+    env = dict(args.env)
     if args.workers:
         if not project.description.workers:
             raise BenchError(f"--workers: {project.folder} has none; describe one as [tool.benchapp.workers.NAME]")
@@ -86,7 +85,7 @@ def _case(args: argparse.Namespace) -> Case:
         args.layer,
         size=args.size,
         database=rows,
-        changes=values.parse_changes(args.set),
+        changes=dict(args.set),
         env=env,
     )
     return replace(case, workers=args.workers)

@@ -118,7 +118,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
     """
     if len(args.stack) != 1 or len(args.layer) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
-    chosen = catalog.read().value_set(values.PRODUCTION).changed(values.parse_changes(args.set))
+    chosen = catalog.read().value_set(values.PRODUCTION).changed(dict(args.set))
     case = for_files(options.project_of(args), args.stack[0], args.layer[0], chosen)
     found = inventory.read(args.inventory)
     started = time.monotonic()
@@ -142,14 +142,14 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else NO_LAYER
-    env = values.environment(args.env)
+    env = dict(args.env)
     layers = tuple(compatibility.in_own_cache(item, env) for item in catalog.read().joined_layers(layer))
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
     require_response(target, project.health)
     chosen = None
     if args.database:
-        chosen = database.parse(project, args.database)
+        chosen = options.database_of(args, project)
     # The running site may be `benchapp up`, which shares its database.
     lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
@@ -180,13 +180,13 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
     stacks = args.stack
     with working("looking at the project"):
         project = options.project_of(args)
-        rows = database.parse(project, args.database)
+        rows = options.database_of(args, project)
         # Before servers are installed for it.
         health.require_page(project, rows.of_project)
         health.require_sessions(project)
     if versions := pythons.choose(args.python):
         stacks = variants(stacks or catalog.read().usual_stacks, "python", versions)
-    changes, env = values.parse_changes(args.set), values.environment(args.env)
+    changes, env = dict(args.set), dict(args.env)
     cases: list[Case] = []
     skips: list[Skip] = []
     for stack, layer in product(stacks or catalog.read().usual_stacks, args.layer or catalog.read().layers):

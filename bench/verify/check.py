@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench.verify.context import Context
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 
 BEHAVIOUR = "behaviour"
 # Groups of which every failure hands one visitor's page to another, or is a published hole.

@@ -18,8 +18,8 @@ from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse, Target
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
-from bench.verify.finding import NEEDS_OWN, Finding, NotTried
 from bench.verify.in_process import as_in_process
+from bench.verify.mismatch import NEEDS_OWN, Finding, NotTried
 from bench.verify.site import Account, Site
 from bench.verify.visitor import Visitor, log_in
 from bench.verify.wire import PageResponse

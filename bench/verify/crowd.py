@@ -14,7 +14,7 @@ from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse, ConnectionClosed
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
-from bench.verify.finding import Finding, Mismatch
+from bench.verify.mismatch import Finding, Mismatch
 from bench.verify.rows import PAUSE_S, PageAfterWrite, PendingPage, Row, Writer, words
 from bench.verify.wire import Connection, PageResponse
 

@@ -24,7 +24,7 @@ from bench.serve.project.opened import page_headers
 from bench.verify import page_parser
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
-from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
+from bench.verify.mismatch import NEEDS_PROBES, Finding, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.wire import PageResponse
 

@@ -12,7 +12,7 @@ from typing import Any
 from bench.serve.machine.http import BadResponse
 from bench.verify.context import Context
 from bench.verify.expect import has, lacks, status, wrong_of
-from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
+from bench.verify.mismatch import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.visitor import Visitor
 from bench.verify.wire import PageResponse

@@ -29,8 +29,8 @@ from bench.serve.project.health import CORRECT, UNKNOWN_PATH, way_in
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
-from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import ExpectedPage, expected_page
+from bench.verify.mismatch import NEEDS_DATABASE, NotTried
 
 TIMEOUT_S = 180
 # Number of public pages requested by several visitors.

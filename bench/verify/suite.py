@@ -19,8 +19,8 @@ from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context, NeedsExclusive
-from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried
 from bench.verify.in_process import ExpectedPage
+from bench.verify.mismatch import UP_PORT, Figure, Finding, Mismatch, NotTried
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
 from bench.words import command_line

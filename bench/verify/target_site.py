@@ -11,8 +11,8 @@ from bench.serve.machine.http import HEALTHY, BadResponse, Target
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
 from bench.verify import page_parser, wire
-from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import ExpectedPage
+from bench.verify.mismatch import NEEDS_DATABASE, NotTried
 from bench.verify.site import Site, described_urls, static_urls
 
 # No command is run.

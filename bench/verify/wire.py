@@ -10,7 +10,7 @@ from typing import Any
 from bench.serve.machine.http import BadResponse, ClientConnection, Headers, Response, Target
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import page_parser
-from bench.verify.finding import Mismatch
+from bench.verify.mismatch import Mismatch
 
 # The paragraphs about the rendering are in the first bytes of a probe page.
 PAGE_HEAD_BYTES = 8000

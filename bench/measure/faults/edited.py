@@ -12,8 +12,8 @@ from bench.errors import BenchError
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.serve.machine.http import BadResponse
 from bench.verify import rows
-from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.hits import caches_pages, without_invalidation
+from bench.verify.mismatch import NEEDS_ROWS, NotTried
 from bench.verify.rows import PageAfterWrite, Row, Writer
 
 # So many requests in a row must be hits, because each worker has its own connection to the caching service.

@@ -20,7 +20,7 @@ from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import supervise
 from bench.serve.machine.http import BadResponse, Target
 from bench.verify.context import Accounts, Context, target_of
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import Site
 from bench.verify.wire import Connection
 

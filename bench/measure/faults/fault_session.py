@@ -31,7 +31,7 @@ from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse, Sent, Target
 from bench.serve.machine.processes import Interference, Sampler
 from bench.serve.project import opened
-from bench.verify.finding import UP_PORT, NotTried
+from bench.verify.mismatch import UP_PORT, NotTried
 from bench.verify.site import Site, discover_site
 from bench.verify.visitor import log_in
 

@@ -10,16 +10,16 @@ from bench.measure.faults import (
     caching_service,
     clients,
     crashes,
-    database,
+    database_outages,
     deploys,
+    exhaustion,
     rendering,
-    resources,
     stored,
 )
 from bench.measure.faults.fault import Fault
 from bench.measure.records.fault_outcomes import GROUPS
 
-_MODULES = (deploys, crashes, caching_service, rendering, database, resources, stored, clients)
+_MODULES = (deploys, crashes, caching_service, rendering, database_outages, exhaustion, stored, clients)
 _EVERY = chain.from_iterable(module.FAULTS for module in _MODULES)
 _ALL = sorted(_EVERY, key=lambda each: list(GROUPS).index(each.group))
 FAULTS = {fault.name: fault for fault in _ALL}

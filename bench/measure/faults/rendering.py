@@ -16,10 +16,10 @@ from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
 from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
 from bench.serve.machine.http import BadResponse, TooLate
-from bench.verify.checks import files
+from bench.verify.checks import stored_files
 from bench.verify.crowd import Clients, Slow
-from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path
+from bench.verify.mismatch import Finding, Mismatch
 
 # Requests fail until the workers are back, and a small machine starts them slowly.
 KILLED = Expected(lost=None, recovery_s=None)
@@ -116,8 +116,8 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
             yield Mismatch("a connection that closes when the body breaks off", str(error))
         # A server in between may have sent nothing yet, and responds with an error page.
         if error is None and asked.result().status < 500:
-            yield from context.judge(asked.result(), files.complete)
-        yield from context.expect(slow.path, files.complete, headers=headers)
+            yield from context.judge(asked.result(), stored_files.complete)
+        yield from context.expect(slow.path, stored_files.complete, headers=headers)
         return
     raise FaultNotApplicable(TOO_LATE if reached else AT_ONCE)
 
@@ -127,27 +127,27 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
     """All workers are killed while they store pages, at a time to live of 2 s: no page is cut off, and leftovers are
     removed."""
     require_rows(scene)
-    with edited_rows(scene, files.ROWS) as edited:
+    with edited_rows(scene, stored_files.ROWS) as edited:
         writer, rows = edited[0].writer, [each.row for each in edited]
         try:
-            paths, size = files.large_pages(scene.context, rows)
+            paths, size = stored_files.large_pages(scene.context, rows)
         except (BadResponse, OSError, ValueError) as error:
             raise BenchError(str(error)) from None
         yield
-        readers = Clients(scene.context, paths, READERS, files.complete, tolerant=True)
+        readers = Clients(scene.context, paths, READERS, stored_files.complete, tolerant=True)
         with scene.cause(), readers:
             for _ in range(KILLS):
                 with suppress(BadResponse, OSError):
-                    files.rewrite(scene.context, writer, rows, REWRITTEN_S)
+                    stored_files.rewrite(scene.context, writer, rows, REWRITTEN_S)
                 must_kill_workers(scene)
                 scene.wait(BACK_S, scene.running.is_healthy)
         scene.note(readers.wrong)
         for path in paths:
-            scene.note(scene.context.expect(path, files.complete))
-        scene.note(files.cut_off(scene.context))
+            scene.note(scene.context.expect(path, stored_files.complete))
+        scene.note(stored_files.cut_off(scene.context))
         yield
         # A server that loses its own processes may count their pages as still in use.
-        scene.note(files.left_over(scene.context, files.ROWS * files.COPIES * size))
+        scene.note(stored_files.left_over(scene.context, stored_files.ROWS * stored_files.COPIES * size))
 
 
 def must_kill_workers(scene: FaultContext) -> None:

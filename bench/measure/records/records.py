@@ -7,20 +7,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from bench.errors import BenchError
 from bench.means import means
-from bench.measure.stats.rate_search import Limit, parse_limit
+from bench.measure.stats.rate_search import Limit
 from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
-from bench.words import option_words
+from bench.words import option_words, setting_words
 
 # No earlier one is read: its guards and figures have other names and meanings.
-FORMAT = 5
+FORMAT = 6
 # Of the duration of a trial, and of seconds.
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
@@ -107,8 +107,12 @@ class Plan:
     database_given: Annotated[bool, means("True if the database was named by its URL; the URL is not recorded.")] = (
         False
     )
-    changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
-    env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
+    changes: Annotated[dict[str, int | str], means("Name of a value -> its value, changed for every stack.")] = field(
+        default_factory=dict
+    )
+    env: Annotated[dict[str, str], means("Name of a variable -> its text, added to the site's environment.")] = field(
+        default_factory=dict
+    )
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
     describe: Annotated[str, means("File with its description, if given by --config; else empty.")] = ""
     mode: Annotated[
@@ -130,8 +134,8 @@ class Plan:
         dict[str, float] | None, means("Guard's setting -> the bound beyond which it discards a trial.")
     ] = None
     capacity: Annotated[
-        str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
-    ] = ""
+        Limit | None, means("Limit of the latency within which the highest rate was sought; null in other runs.")
+    ] = None
     until: Annotated[
         Literal["decided"] | None,
         means(
@@ -162,13 +166,6 @@ class Plan:
         """The resource limit of a plan with one limit."""
         return self.sizes[0]
 
-    @property
-    def limit(self) -> Limit | None:
-        """The latency limit of a capacity run, or None."""
-        if not self.capacity:
-            return None
-        return parse_limit(self.capacity)
-
 
 def project_words(plan: Plan) -> list[str]:
     """The words that name the project of a run on a command line; none for the kit's own."""
@@ -181,7 +178,8 @@ def served_words(plan: Plan) -> list[str]:
     database = plan.database
     if plan.database_given:
         database = "URL"
-    return [*project_words(plan), *option_words({"--database": database, "--env": plan.env, "--set": plan.changes})]
+    settings = {"--env": setting_words(plan.env), "--set": setting_words(plan.changes)}
+    return [*project_words(plan), *option_words({"--database": database, **settings})]
 
 
 @dataclass(frozen=True)

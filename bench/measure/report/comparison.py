@@ -20,7 +20,7 @@ from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
 from bench.measure.stats import Estimate, Table
-from bench.words import INCONCLUSIVE, LEADS, TIES, interval_text, number, one_line, plural, size
+from bench.words import INCONCLUSIVE, LEADS, TIES, interval_text, number, one_line, plural, setting_words, size
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 MAX_CONFIGS_SHOWN = 3
@@ -160,7 +160,7 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
 
 def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
     """The trials to compare, and the upper bound of each case's requests/s as a multiple (`Table`)."""
-    limit = run.info.plan.limit
+    limit = run.info.plan.capacity
     if not limit:
         for trial in run.latest.values():
             if trial.status == "ok" and trial.mode == run.info.plan.mode:
@@ -206,8 +206,8 @@ def _conditions(run: Run) -> dict[str, object]:
         "rows in the database": plan.rows_total,
         "seeds of the rows": environment.rows_seed,
         "seconds of load": plan.duration_s,
-        "changed values": _listed(plan.changes),
-        "project environments": _listed(plan.env),
+        "changed values": _listed(setting_words(plan.changes)),
+        "project environments": _listed(setting_words(plan.env)),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import chain
 
@@ -12,7 +12,7 @@ from bench.measure.records.records import Plan, project_words
 from bench.measure.records.trials import discarded_by
 from bench.measure.report import redact
 from bench.measure.stats import histogram
-from bench.words import case_name, duration, first_names, joined, one_line, plural, size
+from bench.words import case_name, duration, first_names, joined, one_line, plural, setting_words, size
 
 FEW_CORES = 4
 ENDED = {
@@ -74,13 +74,13 @@ def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _changed(texts: Iterable[str]) -> str:
-    return ", ".join(one_line(redact.redacted(text)) for text in texts)
+def _changed(settings: Mapping[str, object]) -> str:
+    return ", ".join(one_line(redact.redacted(text)) for text in setting_words(settings))
 
 
 def _load(plan: Plan) -> str:
-    if plan.limit:
-        return f"the highest rate with {plan.limit.words}"
+    if plan.capacity:
+        return f"the highest rate with {plan.capacity.words}"
     levels = joined([f"{level:,}" for level in plan.levels])
     return f"{levels} {'requests/s' if plan.mode == 'open' else 'connections'}"
 
@@ -182,7 +182,7 @@ def _trials(run: Run) -> Iterable[str]:
 
 def _few_requests(run: Run) -> Iterable[str]:
     """Capacities with a percentile from too few requests."""
-    limit = run.info.plan.limit
+    limit = run.info.plan.capacity
     if not limit:
         return
     every = chain.from_iterable(rounds.values() for rounds in climbs(run.trials, limit).values())

@@ -40,7 +40,7 @@ class RankedCase:
     @property
     def limit(self) -> Limit | None:
         """The latency limit of a capacity run."""
-        return self.run.info.plan.limit
+        return self.run.info.plan.capacity
 
     @property
     def kind(self) -> Literal["throughput", "rate", "capacity"]:

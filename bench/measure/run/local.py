@@ -32,7 +32,7 @@ from bench.measure.run.progress import RunProgress
 from bench.measure.run.queries import Queries
 from bench.measure.run.session import Journal, TestBed
 from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
-from bench.serve.catalog import catalog, values
+from bench.serve.catalog import catalog
 from bench.serve.deployment import connections, database, deployment, survey
 from bench.serve.deployment.case import Case, resolve
 from bench.serve.deployment.database import Database
@@ -147,8 +147,7 @@ class LocalTestBed(TrialBed):
     @staticmethod
     def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
         """Finds cases without limits, with the plan's values and environment; raises BenchError for unknown names."""
-        changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
-        return partial(resolve, project, database=rows, changes=changes, env=env)
+        return partial(resolve, project, database=rows, changes=plan.changes, env=plan.env)
 
     @contextmanager
     def reserved(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bench.errors import BenchError
 from bench.measure.records import records
@@ -39,8 +39,8 @@ class Request:
 
     levels    connections of a closed loop
     rates     requests a second of an open loop; a float replays a recording at this multiple of its speed
-    changes   of values, as NAME=VALUE
-    env       of the project, as NAME=VALUE
+    changes   name of a value -> its value
+    env       name of a variable of the project -> its text
     refs      commits of the project, each served by each stack
     same_responses  whether a case fails if its pages differ from the first commit's
     pythons   versions of other Pythons, each used for each stack
@@ -64,8 +64,8 @@ class Request:
     duration_s: int | None = None
     sizes: tuple[str, ...] = ()
     tool: str | None = None
-    env: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, int | str] = field(default_factory=dict)
     pythons: tuple[str, ...] = ()
     refs: tuple[str, ...] = ()
     same_responses: bool = False
@@ -167,15 +167,15 @@ def make_plan(request: Request) -> Plan:
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),
         database_given=request.database.is_named,
-        changes=request.changes,
-        env=request.env,
+        changes=dict(request.changes),
+        env=dict(request.env),
         project=project.recorded,
         describe=project.described,
         mode=mode,
         replay=factor,
         margin=_margin(request),
         guards=dict(guards.BOUNDS if request.guards is None else request.guards),
-        capacity=str(request.capacity or ""),
+        capacity=request.capacity,
         until="decided" if request.until_decided else None,
         budget_s=None if request.budget_s is None else float(request.budget_s),
         # A chosen load tool is for a comparison with its output elsewhere.

@@ -35,7 +35,7 @@ class RunProgress:
         self.printer = printer
         self.outlook = outlook
         self._info = info
-        self._limit = info.plan.limit
+        self._limit = info.plan.capacity
         self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
 
     @property
@@ -169,7 +169,7 @@ def count_of(run: Run, status: str) -> int:
 
     Overload in a staircase is no failure of the run.
     """
-    limit = run.info.plan.limit
+    limit = run.info.plan.capacity
     if limit:
         trials: list[Trial] = []
         for by_round in climbs(run.trials, limit).values():

@@ -109,8 +109,8 @@ def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, Rec
 
 def of_plan(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[Ended | None]:
     """The schedule of a run."""
-    if plan.limit:
-        yield from capacity(plan, plan.limit, cases, outlook)
+    if plan.capacity:
+        yield from capacity(plan, plan.capacity, cases, outlook)
         return None
     schedule = until_decided if plan.until else rounds
     ended, trials = yield from schedule(plan, cases, outlook)

@@ -20,7 +20,7 @@ from bench.measure.run.progress import RunProgress, rate_words
 from bench.measure.run.schedules import Schedule
 from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Settings, SettingsSearch, TuningSpace
 from bench.printer import Printer
-from bench.serve.catalog import catalog, values
+from bench.serve.catalog import catalog
 from bench.serve.catalog.values import BENCH, PRODUCTION
 from bench.serve.deployment import render
 from bench.serve.deployment.case import CannotRun, for_files
@@ -98,22 +98,21 @@ class Tuner:
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
         self.workload = self._first.record.workload
         # `tune` searches only within a limit.
-        assert plan.limit is not None
-        self.limit = plan.limit
+        assert plan.capacity is not None
+        self.limit = plan.capacity
         self._resolve = bed.resolver(project, plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
         self.ends: list[str] = []
         self._cases: dict[Settings, PlannedCase] = {}
-        changes = values.parse_changes(list(plan.changes))
-        own = tunable(project, self.stack, self.layer, changes)
+        own = tunable(project, self.stack, self.layer, plan.changes)
         others = []
         for name in of_other_classes(self.stack):
             case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
                 self.skipped[name] = case.reason
             else:
-                others.append(tunable(project, name, self.layer, changes))
+                others.append(tunable(project, name, self.layer, plan.changes))
         self.search = SettingsSearch(own, plan.margin, self._memory_bytes(prepared), others)
 
     def _memory_bytes(self, prepared: Prepared) -> int | None:
@@ -182,5 +181,5 @@ def new_search(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prep
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
-    own = tunable(request.project, stack, layer, values.parse_changes(list(request.changes)))
+    own = tunable(request.project, stack, layer, request.changes)
     return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), bed)

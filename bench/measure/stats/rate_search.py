@@ -12,8 +12,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from bench.errors import BenchError
+from bench.means import means
 
 # Preferred numbers (ISO 3, R40): steps of 6 %, rounded to numbers that people can read.
 _DECADE = (
@@ -41,8 +45,8 @@ MAX_LIMIT_MS = 10_000.0
 class Limit:
     """A percentile of the latency and its maximum: `p95=200ms`."""
 
-    percentile: str
-    milliseconds: float
+    percentile: Annotated[Literal["p50", "p90", "p95", "p99"], means("Percentile of the latency.")]
+    milliseconds: Annotated[float, means("Highest latency at that percentile, in milliseconds."), Meta(gt=0)]
 
     @property
     def percent(self) -> float:
@@ -55,7 +59,7 @@ class Limit:
         return f"{self.percentile} within {self.milliseconds:g} ms"
 
     def __str__(self) -> str:
-        """As on a command line and in records."""
+        """As on a command line."""
         return f"{self.percentile}={self.milliseconds:g}ms"
 
 

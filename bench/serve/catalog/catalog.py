@@ -59,7 +59,10 @@ class Catalog:
         if not changes:
             variant = f"{plain}@processes=5"
             raise BenchError(f"stack {name}: nothing follows the @; write {plain}, or {variant} for a variant")
-        changed = values.parse_changes(changes.split(","), f"stack {name}:")
+        try:
+            changed = dict(map(values.parse_change, changes.split(",")))
+        except BenchError as error:
+            raise BenchError(f"stack {name}: {error}") from None
         python = str(changed.pop("python", ""))
         if python and not re.fullmatch(r"[0-9]+\.[0-9]+", python):
             raise BenchError(f"stack {name}: python={python}: write a version such as python=3.13")

@@ -252,33 +252,26 @@ def _host_re(host: str) -> str:
     return name
 
 
-def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:
-    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text.
+def parse_change(text: str) -> tuple[str, int | str]:
+    """`processes=5` as `("processes", 5)`: a whole number becomes a number, all else stays text.
 
-    Raises BenchError, naming `where`, for a text of another form.
+    Raises BenchError for a text of another form.
     """
-    changes: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise BenchError(f"{where} {text}: write it as NAME=VALUE, for example processes=5")
-        changes[name] = int(value) if value.isdecimal() else value
-    return changes
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise BenchError(f"{text}: write it as NAME=VALUE, for example processes=5")
+    return name, int(value) if value.isdecimal() else value
 
 
-def environment(texts: list[str]) -> dict[str, str]:
-    """`["BENCHAPP_HTTPS=1"]` as `{"BENCHAPP_HTTPS": "1"}`; raises BenchError for anything of another form."""
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
-            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env BENCHAPP_CONN_MAX_AGE=0")
-        pairs[name] = value
-    hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
-    if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:
+def parse_variable(text: str) -> tuple[str, str]:
+    """`BENCHAPP_HTTPS=1` as `("BENCHAPP_HTTPS", "1")`.
+
+    Raises BenchError for a text of another form, and for host names without the instrument's.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise BenchError(f"{text}: write it as NAME=VALUE, for example BENCHAPP_CONN_MAX_AGE=0")
+    if name == "ALLOWED_HOSTS" and not {LOOPBACK, "*"} & {host.strip() for host in value.split(",")}:
         # Without it every health check would get a 400 and the site would never be ready.
-        raise BenchError(
-            f"--env ALLOWED_HOSTS={hosts}: the instrument requests the site as {LOOPBACK}; "
-            f"write ALLOWED_HOSTS={LOOPBACK},{hosts}"
-        )
-    return pairs
+        raise BenchError(f"{text}: the instrument requests the site as {LOOPBACK}; write {name}={LOOPBACK},{value}")
+    return name, value

@@ -8,9 +8,9 @@ from itertools import chain
 from bench.verify.check import Check
 
 MODULES = (
-    *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
-    *("freshness", "stampede", "files", "caching", "depends", "lasting", "privacy", "web", "bytes", "names"),
-    *("published", "advisories"),
+    *("page_content", "static", "client", "client_connections", "accounts", "bodies", "request_costs"),
+    *("freshness", "stampede", "stored_files", "cached_responses", "depends", "lasting", "privacy", "web"),
+    *("bytes", "addresses", "published", "advisories"),
 )
 CONTENTS = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
 CHECKS = [item for item in chain.from_iterable(CONTENTS) if isinstance(item, Check)]

@@ -11,10 +11,10 @@ from itertools import chain
 from bench.serve.machine.http import Route
 from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
-from bench.verify.checks.pages import leads_to
+from bench.verify.checks.page_content import leads_to
 from bench.verify.context import Context
 from bench.verify.expect import has, header, header_words, lacks, redirect, status
-from bench.verify.finding import Figure, Finding, Mismatch
+from bench.verify.mismatch import Figure, Finding, Mismatch
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password

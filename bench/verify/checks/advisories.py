@@ -20,11 +20,11 @@ from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import LAYER, Check, CheckFunction, check
 from bench.verify.checks.bodies import MARK
-from bench.verify.checks.connections import HANDSHAKE
+from bench.verify.checks.client_connections import HANDSHAKE
 from bench.verify.checks.published import MISSPELT, above_limit, framed
 from bench.verify.context import Context
 from bench.verify.expect import names, refused, status
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 
 GROUP = "advisories"
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}

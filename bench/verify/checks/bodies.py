@@ -11,8 +11,8 @@ from bench.serve.machine.http import BadResponse
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
-from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path, require_probes
+from bench.verify.mismatch import Finding, Mismatch
 from bench.verify.wire import Connection, PageResponse
 
 MARK = "arrived-whole"

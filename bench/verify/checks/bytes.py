@@ -11,10 +11,10 @@ from itertools import permutations
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
-from bench.verify.checks.pages import CLOCK_S, different_headers
+from bench.verify.checks.page_content import CLOCK_S, different_headers
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
-from bench.verify.finding import Figure, Finding
+from bench.verify.mismatch import Figure, Finding
 from bench.verify.site import Site
 from bench.verify.wire import PageResponse
 

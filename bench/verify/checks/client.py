@@ -13,10 +13,10 @@ from bench import PROGRAM
 from bench.serve.machine.http import HEALTHY, BadResponse
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify.check import check
-from bench.verify.checks.pages import leads_to, redirecting
+from bench.verify.checks.page_content import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
 from bench.verify.expect import Expectation, status, status_in
-from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
+from bench.verify.mismatch import NEEDS_PROBES, Finding, NotTried
 from bench.verify.odd_clients import prefix_headers
 from bench.verify.page_parser import TOKEN, ParsedPage
 from bench.verify.site import INSIDE

@@ -18,8 +18,8 @@ from itertools import compress
 from bench.verify import hits
 from bench.verify.check import check
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.in_process import ExpectedPage, as_in_process
+from bench.verify.mismatch import NEEDS_PROBES, Finding, NotTried
 from bench.verify.odd_clients import (
     USUAL,
     OddClient,

@@ -18,8 +18,8 @@ from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
 from bench.verify.expect import has
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.in_process import ExpectedPage, as_in_process
+from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.rows import PendingPage, Row, Writer
 from bench.verify.site import INSIDE, MAX_PAGES
 from bench.verify.wire import PageResponse

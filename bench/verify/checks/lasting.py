@@ -13,7 +13,7 @@ from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
-from bench.verify.finding import Figure, Finding, NotTried
+from bench.verify.mismatch import Figure, Finding, NotTried
 from bench.verify.odd_clients import LOOPBACK, SOURCE
 from bench.verify.site import INSIDE
 from bench.verify.wire import PageResponse, fetch

@@ -16,7 +16,7 @@ from bench.verify.check import check as any_check
 from bench.verify.checks.accounts import write_comment
 from bench.verify.context import Context
 from bench.verify.expect import status
-from bench.verify.finding import Finding, Mismatch
+from bench.verify.mismatch import Finding, Mismatch
 from bench.verify.page_parser import TOKEN
 from bench.verify.rows import new_rows, require_rows
 from bench.verify.site import MAX_PAGES

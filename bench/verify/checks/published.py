@@ -15,10 +15,10 @@ from bench.verify import hits
 from bench.verify.check import AFTER, LAYER, check
 from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_request, next_response
 from bench.verify.checks.client import FOREIGN
-from bench.verify.checks.connections import HANDSHAKE
+from bench.verify.checks.client_connections import HANDSHAKE
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, Expectation, no_server_error, refused, status, status_in
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
 from bench.verify.wire import Connection, PageResponse

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.crowd import at_once
-from bench.verify.finding import NEEDS_PROBES, Figure, Finding, NotTried
 from bench.verify.hits import PAGES, PARTS, paragraph, require_cacheable, with_headers
+from bench.verify.mismatch import NEEDS_PROBES, Figure, Finding, NotTried
 
 SLOW = "stampede-slow"
 CLIENTS = 50

@@ -12,10 +12,10 @@ from bench import PROGRAM
 from bench.serve.project.commands import MANIFEST
 from bench.verify import page_parser
 from bench.verify.check import check
-from bench.verify.checks.pages import revalidation
+from bench.verify.checks.page_content import revalidation
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, body, header, header_words, no_server_error, status, varies_if_coded
-from bench.verify.finding import Finding, NotTried
+from bench.verify.mismatch import Finding, NotTried
 from bench.verify.site import Site
 
 YEAR_S = 365 * 24 * 3600

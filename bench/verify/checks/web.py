@@ -13,9 +13,9 @@ from typing import Any
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
-from bench.verify.checks.files import stored_files
+from bench.verify.checks.stored_files import stored_files
 from bench.verify.context import Context
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
 from bench.verify.wire import PageResponse

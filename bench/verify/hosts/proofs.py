@@ -14,9 +14,9 @@ from bench.serve.production.inventory import Host
 from bench.verify import page_parser, wire
 from bench.verify.check import Check
 from bench.verify.checks.privacy import accounts_apart
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hosts import ssh
 from bench.verify.hosts.deployed import TIMEOUT_S, HostsContext
+from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.outcome import Outcome
 from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
 from bench.verify.suite import Progress, findings, outcome

@@ -23,11 +23,11 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["up", "gunicorn", "--port", "0"], "argument --port: '0' is not a whole number from 1 to 65535"),
         (
             ["up", "gunicorn", "--env", "DEBUG"],
-            "--env DEBUG: write it as NAME=VALUE, for example --env BENCHAPP_CONN_MAX_AGE=0",
+            "argument --env: DEBUG: write it as NAME=VALUE, for example BENCHAPP_CONN_MAX_AGE=0",
         ),
         (
             ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
-            "--env ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write ALLOWED_HOSTS=",
+            "argument --env: ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write",
         ),
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
         (

@@ -13,7 +13,7 @@ from bench.measure.records.folder import read_run
 from bench.measure.run.local import LocalTestBed
 from bench.serve.machine.http import Sent
 from bench.verify import suite
-from bench.verify.finding import Mismatch
+from bench.verify.mismatch import Mismatch
 from tests.bench.measure.report import report_folder
 
 
@@ -69,7 +69,7 @@ def test_what_was_verified_is_served_again_by_the_command_that_verify_prints():
 
 @pytest.mark.parametrize(("given", "database"), [(False, "postgresql"), (True, "URL")])
 def test_what_a_run_verified_is_served_again_with_the_project_of_the_run(folder, given, database):
-    more = {"env": ("NAME=it's",), "changes": ("processes=2",), "database": "postgresql", "database_given": given}
+    more = {"env": {"NAME": "it's"}, "changes": {"processes": 2}, "database": "postgresql", "database_given": given}
     run = read_run(folder)
     plan = replace(run.info.plan, project="/srv/my site", describe="/srv/it's.toml", **more)
     journal = SimpleNamespace(info=replace(run.info, plan=plan), environment=run.environment)

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.measure.faults import caching_service, edited, rendering, resources
+from bench.measure.faults import caching_service, edited, exhaustion, rendering
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.measure.faults.kinds import FAULTS
 from bench.serve.machine.small_disk import CannotMount
 from bench.verify import rows
-from bench.verify.checks import files
+from bench.verify.checks import stored_files
 from tests.bench.verify.conftest import KEPT
 from tests.bench.verify.mutant import FakeRunning
 from tests.waiting import until as wait_until
@@ -38,8 +38,8 @@ SMALLER = (
     (caching_service, {"HANGS_S": 0.4}),
     (edited, {"HITS_S": 1.0}),
     (rendering, {"WAITING": 6, "KILLS": 1, "STARTED_S": 1.5}),
-    (resources, {"LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1, "FULL_S": 0.1}),
-    (files, {"SHORT_TTL_S": 0.4, "SWEPT_S": 1.0}),
+    (exhaustion, {"LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1, "FULL_S": 0.1}),
+    (stored_files, {"SHORT_TTL_S": 0.4, "SWEPT_S": 1.0}),
     (rows, {"INVALIDATED_S": 0.6, "SLACK_S": 0.4}),
 )
 

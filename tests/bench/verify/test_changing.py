@@ -11,8 +11,8 @@ import pytest
 from bench.serve.machine.http import Sent, Target
 from bench.verify.changing import Changed, changed, knowing, notes
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import Mismatch, NotTried
 from bench.verify.in_process import ExpectedPage
+from bench.verify.mismatch import Mismatch, NotTried
 from bench.verify.site import Site
 from bench.verify.suite import concerns_pages
 from bench.verify.target_site import NO_COMMANDS

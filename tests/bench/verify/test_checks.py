@@ -11,7 +11,7 @@ from bench.serve.deployment import connections
 from bench.serve.machine import http
 from bench.verify import hits, rows, suite
 from bench.verify.check import ACCOUNT, BEHAVIOUR
-from bench.verify.checks import files, freshness, lasting, privacy, resources, stampede, web
+from bench.verify.checks import freshness, lasting, privacy, request_costs, stampede, stored_files, web
 from bench.verify.site import MAX_PAGES
 from bench.verify.suite import all_checks
 from tests.bench.verify import mutations, test_broken
@@ -183,12 +183,12 @@ RIGHT = ("closes-silently", "closes+refuses-chunks+absolute")
 OF_EACH = {"shows-address": "depends-address", "shows-session": "depends-headers"}
 # Numbers of requests, and fixed waits of checks.
 SMALLER = (
-    (resources, {"CLIENTS": 8}),
+    (request_costs, {"CLIENTS": 8}),
     (connections, {"LEFT_S": 0.1}),
     (freshness, {"OWN_WRITES": 2, "SHORT_TTL_S": 0.4, "OLD_TTL_S": 1.2}),
     (lasting, {"TTL_S": 2.0, "EARLIER_S": 0.6}),
     (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6}),
-    (files, {"CLIENTS": 16, "WRITING_S": 0.4, "SHORT_TTL_S": 0.4}),
+    (stored_files, {"CLIENTS": 16, "WRITING_S": 0.4, "SHORT_TTL_S": 0.4}),
     (web, {"FLOOD": 60, "SAMPLE": 10, "MAX_ADDED": 5}),
 )
 # Time limits for a site to become right: a wrong one takes all of it, a right one on a busy machine may.
@@ -196,7 +196,7 @@ SHORTER = (
     (http, {"TIMEOUT_S": 3.0}),
     (rows, {"INVALIDATED_S": 0.4, "SLACK_S": 0.4}),
     (stampede, {"UNCACHEABLE_S": 1.0}),
-    (files, {"SWEPT_S": 1.0}),
+    (stored_files, {"SWEPT_S": 1.0}),
     (privacy, {"COLD_S": 0.3}),
 )
 # The suite's own limits, which a busy machine would exceed.

@@ -10,8 +10,8 @@ import pytest
 
 from bench.serve.machine.http import Target
 from bench.verify.checks.freshness import becomes_fresh
-from bench.verify.finding import Figure, Mismatch
 from bench.verify.in_process import ExpectedPage
+from bench.verify.mismatch import Figure, Mismatch
 from bench.verify.wire import PageResponse
 
 HTML = "text/html;charset=utf-8"

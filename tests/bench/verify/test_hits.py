@@ -10,9 +10,9 @@ import pytest
 
 from bench.serve.machine.http import Sent
 from bench.serve.project.description import Description
-from bench.verify.checks import pages
-from bench.verify.checks.caching import own_cookies
-from bench.verify.checks.pages import different_headers
+from bench.verify.checks import page_content
+from bench.verify.checks.cached_responses import own_cookies
+from bench.verify.checks.page_content import different_headers
 from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
@@ -25,7 +25,7 @@ LATER = "Sat, 01 Nov 2125 10:00:00 GMT"
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(pages, "CLOCK_S", 0)
+    monkeypatch.setattr(page_content, "CLOCK_S", 0)
 
 
 def page(body: str = "", **headers: str) -> PageResponse:

@@ -20,7 +20,7 @@ from bench.serve.project.description import Description, Login, Write
 from bench.serve.project.run_command import Interpreter
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import Finding, NotTried
+from bench.verify.mismatch import Finding, NotTried
 from bench.verify.site import Account, Site, prepare, with_urls
 from tests.bench.verify import small_project
 from tests.bench.verify.conftest import verified

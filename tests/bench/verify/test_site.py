@@ -16,7 +16,7 @@ from bench.serve.project.health import CORRECT, UNKNOWN_PATH
 from bench.serve.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
-from bench.verify.finding import NotTried
+from bench.verify.mismatch import NotTried
 from bench.verify.site import INSIDE, PROBE_PAGE, Site
 from bench.verify.target_site import target_site
 

@@ -24,10 +24,10 @@ from bench.serve.machine.ports import free_port
 from bench.verify import rows, suite
 from bench.verify.changing import Changed
 from bench.verify.check import BEHAVIOUR, Check, check
-from bench.verify.checks import connections as visits
-from bench.verify.checks import freshness, resources
+from bench.verify.checks import client_connections as visits
+from bench.verify.checks import freshness, request_costs
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Figure, Mismatch
+from bench.verify.mismatch import NEEDS_OWN, NEEDS_PROBES, Figure, Mismatch
 from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
@@ -119,7 +119,7 @@ def test_no_stack_and_no_layer_declares_such_a_check():
 @pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
 def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, monkeypatch, threads, fails):
     mutant.reset()
-    monkeypatch.setattr(resources, "CLIENTS", 8)
+    monkeypatch.setattr(request_costs, "CLIENTS", 8)
     monkeypatch.setattr(connections, "LEFT_S", 0.1)
     monkeypatch.setattr(Connections, "count", lambda self: 30)
     running = FakeRunning(mutant, threads=4 * threads)
@@ -384,7 +384,7 @@ def test_the_links_to_advisories_match_the_checks():
 
 
 def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
-    from bench.verify.checks.caching import served_by
+    from bench.verify.checks.cached_responses import served_by
 
     first = Context(http.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))
     other = replace(first)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from bench.serve.machine.http import Target
-from bench.verify.checks.connections import tls
-from bench.verify.finding import NotTried
+from bench.verify.checks.client_connections import tls
+from bench.verify.mismatch import NotTried
 
 
 @pytest.fixture(scope="module")

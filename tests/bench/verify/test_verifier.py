@@ -20,7 +20,7 @@ from bench.serve.project.description import Write
 from bench.verify import verifier
 from bench.verify.checks.client import require_stranger
 from bench.verify.context import Context, target_of
-from bench.verify.finding import NotTried
+from bench.verify.mismatch import NotTried
 from bench.verify.site import Site
 from bench.verify.suite import Selection
 from bench.verify.target_site import NO_COMMANDS

@@ -11,7 +11,7 @@ from bench.errors import BenchError
 from bench.measure.faults import edited
 from bench.measure.faults.fault_context import FaultNotApplicable
 from bench.serve.machine.http import BadResponse
-from bench.verify.finding import NotTried
+from bench.verify.mismatch import NotTried
 from tests.bench.measure.faults.scenes import scene
 
 

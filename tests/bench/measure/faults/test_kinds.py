@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.faults import crashes, database, deploys, kinds
+from bench.measure.faults import crashes, database_outages, deploys, kinds
 from bench.measure.faults.fault_context import FaultNotApplicable
 from bench.measure.faults.kinds import FAULTS
 from bench.serve.catalog.sizes import UNLIMITED
@@ -43,7 +43,7 @@ def made(monkeypatch):
 
     made = scene()
     monkeypatch.setattr(os, "kill", kill)
-    clock.change(monkeypatch, database, sleep=lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
+    clock.change(monkeypatch, database_outages, sleep=lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
     monkeypatch.setattr(deploys.ssl, "get_server_certificate", lambda place: "old")
     monkeypatch.setattr(deploys, "make_certificate", lambda folder: None)
     monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 99}')
@@ -129,9 +129,11 @@ def test_no_worker_is_killed_where_there_is_none_beside_its_master(made, monkeyp
     [("database-hangs", {}), ("write-lock", {"env": {"DATABASE_URL": "sqlite:////tmp/x"}})],
 )
 def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch, name, running):
-    monkeypatch.setattr(database, "AWAY_S", 0.0)
-    monkeypatch.setattr(database, "locked", lambda url: nullcontext())
-    monkeypatch.setattr(database, "Visitor", lambda target: SimpleNamespace(token=lambda path: "", cookie_header=dict))
+    monkeypatch.setattr(database_outages, "AWAY_S", 0.0)
+    monkeypatch.setattr(database_outages, "locked", lambda url: nullcontext())
+    monkeypatch.setattr(
+        database_outages, "Visitor", lambda target: SimpleNamespace(token=lambda path: "", cookie_header=dict)
+    )
     made = scene(**running)
     made.site = SimpleNamespace(**vars(SITE), remove_probes=lambda: None)
     run(name, made)
@@ -169,7 +171,7 @@ def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
         struck.append(made.moments.struck)
         yield 97
 
-    monkeypatch.setattr(database, "all_connections", connections)
+    monkeypatch.setattr(database_outages, "all_connections", connections)
     run("database-connections", made)
     assert 0 < struck[0] < made.moments.over
 

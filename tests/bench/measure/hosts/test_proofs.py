@@ -18,11 +18,11 @@ from bench.cli import main
 from bench.errors import BenchError
 from bench.serve.machine import orphans
 from bench.serve.production.inventory import Host
-from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import HostSite, discover_site
 from bench.verify.hosts.front_log import FrontLog
 from bench.verify.hosts.ssh import tunnel
+from bench.verify.mismatch import Figure, Mismatch, NotTried
 from bench.verify.site import Account
 from bench.verify.target_site import NO_COMMANDS
 from bench.verify.wire import PageResponse

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.measure.records import records, trials
 from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_info, write_json
+from bench.measure.stats.rate_search import Limit
 from bench.verify.outcome import Outcome, Skip
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, changed
 
@@ -110,7 +111,7 @@ def capacity(
     cases = [
         replace(case, size=size, case_id=case.case_id.replace("unlimited", size)) for case in cases for size in sizes
     ]
-    plan = replace(info.plan, mode="open", levels=(), capacity="p95=200ms", sizes=sizes)
+    plan = replace(info.plan, mode="open", levels=(), capacity=Limit("p95", 200.0), sizes=sizes)
     run.write(replace(info, plan=plan, cases=tuple(cases), skips=()))
     write_json(directory / ADDRESSES_FILE, {"home": ["/", "/static/site.css"]})
     (directory / "verify.jsonl").unlink()

@@ -22,6 +22,7 @@ from bench.measure.records.trials import Condition, Costs, Errors, Evidence, Tri
 from bench.measure.report import facts, page, recommendation, write
 from bench.measure.report.document import CaseRow, Document, Ranking
 from bench.measure.stats import histogram
+from bench.measure.stats.rate_search import Limit
 from bench.verify.hosts.host_costs import HostCosts
 from tests.bench.measure.records import run_data
 from tests.bench.measure.records.run_data import changed, failed
@@ -339,7 +340,7 @@ def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run)
     assert (load.capacity_low, load.capacity_high) == (500, 561)
 
 
-@pytest.mark.parametrize(("limit", "noted"), [("p95=200ms", False), ("p99=200ms", True)])
+@pytest.mark.parametrize(("limit", "noted"), [(Limit("p95", 200.0), False), (Limit("p99", 200.0), True)])
 def test_a_percentile_of_too_few_requests_is_said(capacity_run, limit, noted):
     folder = capacity_run(lambda trial: changed(trial, requests_total=300))
     info = read_run(folder).info
@@ -431,7 +432,7 @@ def test_it_has_no_secret_and_no_path_of_the_machine(tmp_path, output):
     folder = report_folder.make(tmp_path / "elsewhere" / "run", rounds=1)
     run = read_run(folder)
     command = ("python", "-m", "bench", "run", "--env", "SECRET_KEY=very-private", *output)
-    plan = replace(run.info.plan, env=("SECRET_KEY=very-private",), project="postgres://me:hush@host/db")
+    plan = replace(run.info.plan, env={"SECRET_KEY": "very-private"}, project="postgres://me:hush@host/db")
     Folder(folder).write(replace(run.info, command=command, plan=plan, notes=(f"it lies in {folder}/raw",)))
     text = write.document([folder], folder / write.NAME)[1]
     assert not any(word in text for word in ("very-private", "hush", "/srv/me", str(tmp_path)))

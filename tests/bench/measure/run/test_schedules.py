@@ -13,7 +13,7 @@ from types import MappingProxyType
 import pytest
 
 from bench.interrupt import Interrupts
-from bench.measure.faults import prepare as faults
+from bench.measure.faults import prepare_faults as faults
 from bench.measure.faults.fault_session import PlannedFault
 from bench.measure.records.capacity import MAX_REPEATS
 from bench.measure.records.fault_outcomes import FaultOutcome
@@ -124,7 +124,7 @@ def test_discarded_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_a
 
 
 def test_steps_that_interference_discarded_are_made_again_and_those_of_an_overloaded_site_are_not():
-    plan = replace(INFO.plan, capacity="p95=200ms", rounds=1, levels=())
+    plan = replace(INFO.plan, capacity=Limit("p95", 200.0), rounds=1, levels=())
     play = Play(plan, [case("best")])
     item = play.replay.item
     overloaded = replace(trial(replace(item, level=800)), status="discarded", reason="lost: 7 requests were not sent")
@@ -300,7 +300,7 @@ def planned_faults():
     return [PlannedFault(outcome, deployment) for outcome in outcomes]
 
 
-CAPACITY = replace(INFO.plan, capacity="p95=200ms", mode="open", levels=(), rounds=2)
+CAPACITY = replace(INFO.plan, capacity=Limit("p95", 200.0), mode="open", levels=(), rounds=2)
 PLANS = {
     "rounds": replace(TWO_ROUNDS, latency=True),
     "decided": replace(DECIDED, latency=True),

@@ -58,5 +58,5 @@ def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
 )
 def test_a_value_that_something_has_is_not_idle(stack, change):
     usual = catalog.read().values["production"]
-    changed = usual.changed(values.parse_changes([change]))
+    changed = usual.changed(dict([values.parse_change(change)]))
     assert advice.idle_changes(for_files(stack, values=changed), usual) == []

@@ -15,8 +15,8 @@ from bench.verify.checks.bodies import MARK, form
 from bench.verify.context import Context
 from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
-from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import require_probes
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.wire import Connection, PageResponse
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10

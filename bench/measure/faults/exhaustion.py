@@ -14,10 +14,10 @@ from bench.paths import entries_below
 from bench.serve.machine import http
 from bench.serve.machine.small_disk import CannotMount, SmallDisk
 from bench.verify import rows
-from bench.verify.checks import files
+from bench.verify.checks.stored_files import is_temporary
 from bench.verify.crowd import NO_RACE, after_race, race
-from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.hits import complete_page, new_path, repeat, until_hit
+from bench.verify.mismatch import Figure, Finding, Mismatch
 
 FULL_S = 3.0
 # A page that uses so many megabytes; its worker is killed at the limit.
@@ -128,7 +128,7 @@ def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:
 
 def _temporary(scene: FaultContext) -> set[str]:
     """Names of stored files that look as if they were still being written."""
-    return {path.name for path in entries_below(scene.running.store) if path.is_file() and files.is_temporary(path)}
+    return {path.name for path in entries_below(scene.running.store) if path.is_file() and is_temporary(path)}
 
 
 @fault("full-logs", "starved")

@@ -13,8 +13,8 @@ from bench.serve.machine.http import BadResponse
 from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path
+from bench.verify.mismatch import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
 from bench.verify.wire import Connection
 
 PROBE = "/__probe__/connections"

@@ -14,7 +14,7 @@ from bench.verify import hits, wire
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.expect import status
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.rows import expected_pages, new_rows, soon_right, warm
 from bench.verify.visitor import SECRET_CHARACTERS
 from bench.verify.wire import PageResponse

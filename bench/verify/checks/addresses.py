@@ -12,8 +12,8 @@ from bench.serve.machine.http import BadResponse, Headers
 from bench.verify.check import check
 from bench.verify.context import Context, as_in_project
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
-from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import require_probes
+from bench.verify.mismatch import Finding, Mismatch
 from bench.verify.site import LIST_PAGE
 from bench.verify.wire import PageResponse
 

@@ -13,9 +13,9 @@ import pytest
 
 from bench.errors import DeploymentError
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.faults import fault_session, prepare, test_bed
+from bench.measure.faults import fault_session, prepare_faults, test_bed
 from bench.measure.faults.fault import Fault
-from bench.measure.faults.prepare import faults_of
+from bench.measure.faults.prepare_faults import faults_of
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import read_faults
 from bench.measure.records.records import Plan
@@ -123,7 +123,7 @@ def up(monkeypatch):
 def made(directory, chosen, **asked):
     """Make these faults in a folder; returns the output."""
     planned, skipped = faults_of(plan(**asked), chosen, resolved)
-    prepared = prepare.PreparedFaults(
+    prepared = prepare_faults.PreparedFaults(
         info=replace(INFO, plan=plan(**asked)),
         faults=planned,
         skipped=skipped,

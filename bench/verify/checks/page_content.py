@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
 from bench.verify.check import FIRST, check
-from bench.verify.checks import caching
+from bench.verify.checks import cached_responses
 from bench.verify.checks.bodies import next_request, next_response
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import (
@@ -22,8 +22,8 @@ from bench.verify.expect import (
     status,
     varies_if_coded,
 )
-from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import VOLATILE, caches_pages, obstacle_here, require_probes, until_hit
+from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Connection, PageResponse
@@ -106,7 +106,7 @@ def repeat(context: Context) -> Iterator[Finding]:
 def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
     if caches_pages(context):
-        yield from caching.keeps_site.run(context)
+        yield from cached_responses.keeps_site.run(context)
 
 
 @check("kept-headers")

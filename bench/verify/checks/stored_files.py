@@ -15,7 +15,7 @@ from bench.verify.checks.freshness import SHORT_TTL_S
 from bench.verify.context import Context
 from bench.verify.crowd import Clients
 from bench.verify.expect import Expectation
-from bench.verify.finding import Figure, Finding, Mismatch
+from bench.verify.mismatch import Figure, Finding, Mismatch
 from bench.verify.rows import Row, Writer
 from bench.verify.wire import PageResponse
 

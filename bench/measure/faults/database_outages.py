@@ -16,7 +16,7 @@ from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.serve.machine.http import BadResponse
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
-from bench.verify.finding import NEEDS_ROWS
+from bench.verify.mismatch import NEEDS_ROWS
 from bench.verify.rows import ROWS
 from bench.verify.visitor import Visitor
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import psycopg2
 import pytest
 
-from bench.measure.faults import database
+from bench.measure.faults import database_outages
 from bench.measure.faults.fault_context import FaultNotApplicable
 from tests import postgresql
 from tests.waiting import until
@@ -25,7 +25,7 @@ def sqlite_file(tmp_path):
 
 def test_nobody_else_writes_while_the_lock_is_held(sqlite_file):
     with closing(sqlite3.connect(sqlite_file, timeout=0)) as connection:
-        with database.locked(f"sqlite:///{quote(str(sqlite_file))}"):
+        with database_outages.locked(f"sqlite:///{quote(str(sqlite_file))}"):
             with pytest.raises(sqlite3.OperationalError, match="locked"):
                 connection.execute("BEGIN IMMEDIATE")
             assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
@@ -40,7 +40,7 @@ def test_nobody_else_writes_while_the_lock_is_held(sqlite_file):
     ],
 )
 def test_a_lock_that_cannot_be_held_says_why(url, why):
-    with pytest.raises(FaultNotApplicable, match=why), database.locked(url):
+    with pytest.raises(FaultNotApplicable, match=why), database_outages.locked(url):
         pass
 
 
@@ -50,7 +50,7 @@ def test_every_connection_is_held_and_given_back():
     if binaries is None:
         pytest.skip("programs not installed: initdb, postgres")
     with postgresql.cluster(binaries) as url:
-        with closing(psycopg2.connect(url)) as before, database.all_connections(url) as count:
+        with closing(psycopg2.connect(url)) as before, database_outages.all_connections(url) as count:
             assert count in (39, 40)
             with pytest.raises(psycopg2.OperationalError, match=r"too many clients|remaining connection slots"):
                 psycopg2.connect(url)

@@ -21,7 +21,7 @@ from bench.measure.run.plan import Deployment, Request, Resolve, make_plan
 from bench.measure.run.prepare import same_database
 from bench.measure.run.schedules import Replay, counting, undisturbed
 from bench.measure.run.session import Journal, now
-from bench.serve.catalog import catalog, sizes, values
+from bench.serve.catalog import catalog, sizes
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import survey
 from bench.serve.deployment.case import CannotRun, Case, resolve
@@ -155,8 +155,7 @@ def stopped_faults(directory: Path, project: UnderTest, named_database: str | No
 
 
 def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[PlannedFault], list[FaultOutcome]]:
-    given, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
-    resolved = partial(resolve, project, size=plan.size, database=rows, changes=given, env=env)
+    resolved = partial(resolve, project, size=plan.size, database=rows, changes=plan.changes, env=plan.env)
     return faults_of(plan, kinds.named(plan.faults), resolved)
 
 
