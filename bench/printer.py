@@ -27,10 +27,10 @@ class Outcomes(RegexHighlighter):
 
     highlights = [
         r"(?m)^(?P<bold>[A-Z]{4}[A-Z ]*)\b",
-        r"\b(?P<red>FAIL|FAILED|LOW)\b",
-        r"\b(?P<yellow>DISCARDED|MEDIUM|not tried|not rated|declared|known limitation)\b",
+        r"\b(?P<red>FAIL|FAILED|failed|LOW)\b",
+        r"\b(?P<yellow>DISCARDED|discarded|MEDIUM|not rated|known limitation)\b",
         r"(?m)^(?P<yellow>warning|note|skipped|skip)\b",
-        r"\b(?P<green>HIGH|yes|pass)\b",
+        r"\b(?P<green>HIGH|yes|passed)\b",
         r"(?m)^(?P<green>ok)\b",
     ]
 

@@ -131,10 +131,12 @@ class Figures:
         for run in self.runs:
             checks += run.checks
         found = [check for check in checks if (check.stack, check.layer, check.check) == case]
-        made = [check for check in found if check.word in ("pass", "FAIL")]
+        made = [check for check in found if check.word in ("passed", "failed")]
         if made:
             return made[-1], ""
-        return None, (found[-1].not_tried or found[-1].declared or "not made") if found else self._why_absent(wanted)
+        return None, (found[-1].skipped or found[-1].known_limitation or "not made") if found else self._why_absent(
+            wanted
+        )
 
     def faults(self, place: Place, name: str) -> tuple[list[FaultOutcome], str]:
         """The trusted outcomes of a fault, or the reason for none."""

@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     place = folder or f"the demo site, because {Path.cwd()} has no manage.py"
     print(f"looking at {place}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
-    project = structs.replace(project, env={**project.env, **dict(args.env)})
+    project = structs.replace(project, env={**project.env, **args.env})
     findings.require_ids(project)
     with Printer(sys.stderr) as printer, contextlib.ExitStack() as stack:
         printer.show("reading its settings, rendering pages, trying its database and caches")
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
         facts = inspection.inspect(project, patterns, closely=True, database=url)
     described = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=described)
-    names = catalog.read().value_set("bench").changed(dict(args.set)).names
+    names = catalog.read().value_set("bench").changed(args.set).names
     processes = names["processes"]
     if processes == values.AUTO:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB

@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     with working("looking at the project"):
         project = options.project_of(args)
-        listing = survey(project.only_inspected, dict(args.set), dict(args.env))
+        listing = survey(project.only_inspected, args.set, args.env)
     if args.json:
         print(json.dumps(listing, indent=2))
     else:

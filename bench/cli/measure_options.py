@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bench import paths
@@ -158,7 +159,8 @@ def guard(bounds: Mapping[str, float]) -> Option:
     """The option for the bounds of guards, with their defaults."""
     usual = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items())
     text = f"bound of a guard, or off (repeatable): {usual}"
-    return Option(("--guard",), text, STOP, "NAME=BOUND", many=True, usual=(), hosts=True)
+    read = partial(guards.parse_bound, usual=bounds)
+    return Option(("--guard",), text, STOP, "NAME=BOUND", read, by_name=True, usual={}, hosts=True)
 
 
 GUARD = guard(guards.BOUNDS)

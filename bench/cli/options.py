@@ -22,6 +22,7 @@ from bench.serve.catalog.names import NO_LAYER, NO_LIMIT, variants
 from bench.serve.catalog.values import PRODUCTION, parse_change, parse_variable
 from bench.serve.deployment import database
 from bench.serve.deployment.database import Database
+from bench.serve.machine.http import Target
 from bench.serve.project import pythons
 from bench.serve.project.opened import UnderTest, is_kits, open_project
 from bench.words import joined, option_words, setting_words
@@ -39,6 +40,7 @@ class Option:
     metavar   of the value; empty for a flag
     read      parses the value
     many      whether the option may be repeated; the value is a tuple
+    by_name   whether it may be repeated with a name and its value, as `read` returns them; the value is a dict
     nargs     number of words of an argument, as in argparse
     usual     the default value
     complete  names for a shell, given the line so far
@@ -56,6 +58,7 @@ class Option:
     metavar: str = ""
     read: Callable[[str], Any] = str
     many: bool = False
+    by_name: bool = False
     nargs: str = "*"
     required: bool = False
     usual: Any = None
@@ -80,7 +83,7 @@ class Option:
     def is_given(self, args: argparse.Namespace) -> bool:
         """True if a command line has the option, with another value than the default."""
         value = getattr(args, self.dest)
-        return value is not False and value not in (self.usual, None, ())
+        return value is not False and value not in (self.usual, None, (), {})
 
 
 class Add(argparse.Action):
@@ -92,6 +95,17 @@ class Add(argparse.Action):
         """Add one value, or an argument's values."""
         new = value if isinstance(value, list | tuple) else [value]
         setattr(args, self.dest, tuple(dict.fromkeys((*getattr(args, self.dest), *new))))
+
+
+class AddNamed(argparse.Action):
+    """Collect the values of an option by their names; the last value of a name counts."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: str | None = None
+    ) -> None:
+        """Add one name with its value."""
+        name, of_name = value
+        setattr(args, self.dest, {**getattr(args, self.dest), name: of_name})
 
 
 # --- What is served ------------------------------------------------------------------------------
@@ -142,19 +156,18 @@ DATABASE = Option(
     resumes=True,
     target=True,
 )
-# Read both by dict(): the last value of a name counts.
 ENV = Option(
     ("--env",),
     "a variable of the site (repeatable)",
     SERVED,
     "NAME=VALUE",
     parse_variable,
-    many=True,
-    usual=(),
+    by_name=True,
+    usual={},
     target=True,
 )
 SET = Option(
-    ("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", parse_change, many=True, usual=()
+    ("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", parse_change, by_name=True, usual={}
 )
 PYTHON = Option(
     ("--python",), "serve with another Python, or its path (repeatable)", SERVED, "X.Y", many=True, usual=()
@@ -187,6 +200,7 @@ TARGET = Option(
     "a running site of this project, under --layer",
     SERVED,
     "URL",
+    Target.parse,
     target=True,
     source="names a running site",
 )
@@ -250,6 +264,8 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     settings |= {"metavar": option.metavar}
     if option.many:
         settings["action"] = Add
+    if option.by_name:
+        settings["action"] = AddNamed
     if not option.metavar:
         settings = {"help": option.help, "action": "store_true"}
     if option.required:
@@ -382,8 +398,8 @@ def served_words(args: argparse.Namespace) -> list[str]:
             "--project": args.project and str(args.project),
             "--config": args.config and str(args.config),
             "--database": args.database,
-            "--env": setting_words(dict(args.env)),
-            "--set": setting_words(dict(args.set)),
+            "--env": setting_words(args.env),
+            "--set": setting_words(args.set),
         }
     )
 

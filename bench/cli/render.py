@@ -51,14 +51,14 @@ def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
     options.refuse(args, OPTIONS)
     given = catalog.read().value_set(values.BENCH if args.local else args.values)
-    changes = dict(args.set)
+    changes = args.set
     chosen = given.changed(changes)
     if args.database:
         raise BenchError("--database is for a site that runs: write its URL into secrets.env, as INSTALL.md says")
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host only: leave out --local")
     with working("looking at the project"):
-        case, notes = _case(args, chosen, dict(args.env))
+        case, notes = _case(args, chosen, args.env)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     if (refusal := case.stack.production) and chosen.places and not args.force:

@@ -19,8 +19,8 @@ def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Reques
     return Request(
         project=project,
         database=options.database_of(args, project),
-        env=dict(args.env),
-        changes=dict(args.set),
+        env=args.env,
+        changes=args.set,
         command=command_line(),
         **more,
     )

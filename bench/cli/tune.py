@@ -148,7 +148,7 @@ def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> 
         "limit": limit,
         "answer": answer,
         "tried": [item.record() | {"verdict": search.verdict(item)} for item in search.done],
-        "not_tried": [
+        "skipped": [
             *({"settings": it.record(), "reason": why} for it, why in search.too_large.items()),
             *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
         ],

@@ -74,7 +74,7 @@ def _case(args: argparse.Namespace) -> Case:
         rows = options.database_of(args, project)
         # Before servers are installed for it.
         health.require_page(project, rows.of_project)
-    env = dict(args.env)
+    env = args.env
     if args.workers:
         if not project.description.workers:
             raise BenchError(f"--workers: {project.folder} has none; describe one as [tool.benchapp.workers.NAME]")
@@ -85,7 +85,7 @@ def _case(args: argparse.Namespace) -> Case:
         args.layer,
         size=args.size,
         database=rows,
-        changes=dict(args.set),
+        changes=args.set,
         env=env,
     )
     return replace(case, workers=args.workers)

@@ -118,7 +118,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
     """
     if len(args.stack) != 1 or len(args.layer) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
-    chosen = catalog.read().value_set(values.PRODUCTION).changed(dict(args.set))
+    chosen = catalog.read().value_set(values.PRODUCTION).changed(args.set)
     case = for_files(options.project_of(args), args.stack[0], args.layer[0], chosen)
     found = inventory.read(args.inventory)
     started = time.monotonic()
@@ -137,12 +137,14 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     """Run the suite against a running site."""
     if args.allow_writes and not args.database:
-        raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --allow-writes")
+        raise BenchError(
+            f"--target {args.target.origin}: without --database nothing is written, so leave out --allow-writes"
+        )
     if len(args.layer) > 1:
-        raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
-    target = Target.parse(args.target)
+        raise BenchError(f"--target {args.target.origin}: name the one layer it runs under, joined with + if several")
+    target: Target = args.target
     layer = args.layer[0] if args.layer else NO_LAYER
-    env = dict(args.env)
+    env = args.env
     layers = tuple(compatibility.in_own_cache(item, env) for item in catalog.read().joined_layers(layer))
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
@@ -186,7 +188,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
         health.require_sessions(project)
     if versions := pythons.choose(args.python):
         stacks = variants(stacks or catalog.read().usual_stacks, "python", versions)
-    changes, env = dict(args.set), dict(args.env)
+    changes, env = args.set, args.env
     cases: list[Case] = []
     skips: list[Skip] = []
     for stack, layer in product(stacks or catalog.read().usual_stacks, args.layer or catalog.read().layers):

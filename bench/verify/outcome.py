@@ -33,7 +33,9 @@ class Outcome:
     ok: Annotated[bool, means("False if a response was wrong.")]
     expected: Annotated[str | None, means("The right response; null unless a response was wrong.")] = None
     got: Annotated[str | None, means("The wrong response; null unless a response was wrong.")] = None
-    declared: Annotated[str | None, means("The reason why the stack or layer declares no support, or null.")] = None
+    known_limitation: Annotated[
+        str | None, means("The reason why the stack or layer declares no support, or null.")
+    ] = None
     group: Annotated[str, means("Group of the check: behaviour, caching, privacy, ...")] = "behaviour"
     figures: Annotated[
         dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")
@@ -45,16 +47,16 @@ class Outcome:
         ),
     ] = None
     serve: Annotated[str | None, means("The command that serves this request again; null for a --target.")] = None
-    not_tried: Annotated[str | None, means("Why the check was skipped, which is not a pass; null if it ran.")] = None
+    skipped: Annotated[str | None, means("Why the check was skipped, which is not a pass; null if it ran.")] = None
 
     @property
     def word(self) -> str:
-        """`FAIL`, `declared`, `not tried` or `pass`."""
+        """`failed`, `known limitation`, `skipped` or `passed`."""
         if not self.ok:
-            return "FAIL"
-        if self.declared:
-            return "declared"
-        return "not tried" if self.not_tried else "pass"
+            return "failed"
+        if self.known_limitation:
+            return "known limitation"
+        return "skipped" if self.skipped else "passed"
 
 
 @dataclass(frozen=True)

@@ -300,10 +300,10 @@ def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outc
         got=got,
         request=request,
         serve=serve,
-        declared=declared,
+        known_limitation=declared,
         group=item.group,
         figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
-        not_tried="; ".join(reasons) or None,
+        skipped="; ".join(reasons) or None,
     )
 
 

@@ -13,8 +13,10 @@ from bench.words import plural
 
 # Stack name of a --target.
 TARGET = "target"
+# Version of the document for programs.
+FORMAT = 2
 # The words for the outcomes of a group, the gravest first.
-WORDS = ("FAIL", "not tried", "declared", "pass")
+WORDS = ("failed", "skipped", "known limitation", "passed")
 # Group -> the harm to visitors or the site's owner if a check of the group fails.
 HARM = {
     "behaviour": "visitors get a wrong response",
@@ -42,6 +44,7 @@ def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check],
 def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str] = ()) -> dict[str, Any]:
     """The document for `--json`.
 
+    format  version of the document
     ok      true when something was verified and nothing failed
     layers  layer -> group -> counts of outcomes on all stacks
     notes   such as the source of the rows, and clashing versions of packages
@@ -53,6 +56,7 @@ def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str]
     for layer, found in layers.items():
         cells[layer] = {group: _cell(words) for group, words in found.items()}
     return {
+        "format": FORMAT,
         "ok": bool(outcomes) and all(item.ok for item in outcomes),
         "layers": cells,
         "outcomes": [asdict(item) for item in outcomes],
@@ -62,8 +66,8 @@ def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str]
 
 
 def _cell(words: list[str]) -> dict[str, Any]:
-    counts = {word.lower().replace(" ", "_"): words.count(word) for word in WORDS}
-    return {"result": next(word for word in WORDS if word in words).lower(), "checks": len(words), **counts}
+    counts = {word.replace(" ", "_"): words.count(word) for word in WORDS}
+    return {"result": next(word for word in WORDS if word in words), "checks": len(words), **counts}
 
 
 def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
@@ -81,8 +85,11 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
                     lines.append(f"  serve     {item.serve}")
                 lines.append(f"  repeat    {item.request}")
     for title, reasons in (
-        ("KNOWN LIMITATIONS", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
-        ("SKIPPED", _not_tried(outcomes)),
+        (
+            "KNOWN LIMITATIONS",
+            _joined((it.layer, it.known_limitation, it.stack, it.check) for it in outcomes if it.known_limitation),
+        ),
+        ("SKIPPED", _skipped(outcomes)),
         ("CANNOT RUN HERE", by_reason(skips)),
     ):
         if reasons:
@@ -90,13 +97,13 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
     return "\n".join(lines)
 
 
-def _not_tried(outcomes: Sequence[Outcome]) -> list[str]:
+def _skipped(outcomes: Sequence[Outcome]) -> list[str]:
     """Each reason once with its checks, and with stacks and layers unless all have the reason."""
     every = {(item.stack, item.layer) for item in outcomes}
     by_reason: dict[str, list[Outcome]] = {}
     for item in outcomes:
-        if item.word == "not tried":
-            by_reason.setdefault(item.not_tried or "", []).append(item)
+        if item.word == "skipped":
+            by_reason.setdefault(item.skipped or "", []).append(item)
     lines = []
     for reason, items in by_reason.items():
         if {(item.stack, item.layer) for item in items} == every:
@@ -109,12 +116,12 @@ def _not_tried(outcomes: Sequence[Outcome]) -> list[str]:
 def count(outcomes: Iterable[Outcome]) -> str:
     """The outcomes of a deployment's checks, counted, in words."""
     words = [item.word for item in outcomes]
-    failed, declared, left = (words.count(word) for word in ("FAIL", "declared", "not tried"))
+    failed, limited, left = (words.count(word) for word in ("failed", "known limitation", "skipped"))
     if failed:
         return f"{failed} of {len(words)} checks failed"
-    text = f"{plural(len(words) - left - declared, 'check')} passed"
-    if declared:
-        text += f", {plural(declared, 'known limitation')}"
+    text = f"{plural(len(words) - left - limited, 'check')} passed"
+    if limited:
+        text += f", {plural(limited, 'known limitation')}"
     return text + (f", {left} skipped" if left else "")
 
 

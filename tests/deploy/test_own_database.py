@@ -94,5 +94,5 @@ def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):
     assert "note: database: the project's own, as it is\n" in done.stderr
     found = json.loads(done.stdout)
     assert "database: the project's own, as it is" in found["notes"]
-    assert {item["check"]: item["not_tried"] for item in found["outcomes"]} == dict.fromkeys(CHECKS, REFUSED)
+    assert {item["check"]: item["skipped"] for item in found["outcomes"]} == dict.fromkeys(CHECKS, REFUSED)
     assert (rows(url), tree(folder)) == (before, files)

@@ -58,15 +58,15 @@ def differences(stack: str, layer: str) -> Iterator[str]:
         item = now.get(name)
         if item is None:
             yield f"{stack} with layer {layer}: {name} is not made"
-        elif not item["ok"] or item["not_tried"] or item["declared"]:
-            yield f"{stack} with layer {layer}: {name}: {item['got'] or item['not_tried'] or item['declared']}"
+        elif not item["ok"] or item["skipped"] or item["known_limitation"]:
+            yield f"{stack} with layer {layer}: {name}: {item['got'] or item['skipped'] or item['known_limitation']}"
 
 
 def main() -> int:
     """Print the differences; returns 1 when there are some."""
     parser = argparse.ArgumentParser(prog="python -m tests.proofs.golden", description=__doc__.splitlines()[0])
     parser.add_argument("stacks", nargs="*", choices=[[], *frozen()["pairs"]], metavar="STACK")
-    parser.add_argument("--layer", metavar="L", help="this layer alone")
+    parser.add_argument("--layer", metavar="L", help="this layer only")
     args = parser.parse_args()
     found = 0
     for stack in args.stacks or frozen()["pairs"]:

@@ -169,11 +169,11 @@ def with_verdict(
         request=_as_curl(scene.running.url, observations.page) if observations.page else None,
     )
     if why := judge.discarded(outcome, observations.failed_before, bounds):
-        return replace(outcome, status="discarded", reason=why, declared=None)
+        return replace(outcome, status="discarded", reason=why, known_limitation=None)
     wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
-    if wrong and not outcome.declared:
+    if wrong and not outcome.known_limitation:
         return replace(outcome, status="failed", reason="; ".join(wrong))
-    return replace(outcome, status="ok", reason=None, declared=outcome.declared if wrong else None)
+    return replace(outcome, status="ok", reason=None, known_limitation=outcome.known_limitation if wrong else None)
 
 
 def _as_curl(url: str, page: RequestedPage) -> str | None:

@@ -177,9 +177,7 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
             if isinstance(served, CannotRun):
                 skipped.append(replace(outcome, status="skipped", reason=served.reason))
                 continue
-            # A check of `verify` of the same name shows the same.
-            declared = {item.check: item.reason for item in served.declares} | served.breaks
-            outcome = replace(outcome, declared=declared.get(fault.name))
+            outcome = replace(outcome, known_limitation=served.breaks.get(fault.name))
             together = alike.setdefault(tuple(sorted(fault.changes.items())), [])
             deployment = together[0].deployment if together else Deployment(served, number)
             together.append(PlannedFault(outcome, deployment))

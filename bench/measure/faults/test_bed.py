@@ -39,7 +39,7 @@ class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
 
     def failed(self, item: PlannedFault, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""
-        return replace(item.outcome, started_at=now(), status="failed", reason=reason, declared=None)
+        return replace(item.outcome, started_at=now(), status="failed", reason=reason, known_limitation=None)
 
 
 class FaultsProgress:

@@ -40,7 +40,7 @@ class FaultOutcome:
         ),
     ]
     reason: Annotated[str | None, means("Why it failed, is discarded or was skipped; null when it is ok.")] = None
-    declared: Annotated[
+    known_limitation: Annotated[
         str | None, means("The reason, declared by stack, server or layer, for an unexpected outcome; or null.")
     ] = None
     operator: Annotated[
@@ -116,6 +116,7 @@ class FaultOutcome:
 
     @property
     def word(self) -> str:
-        """`FAIL`, `DISCARDED`, `skipped`, `known limitation` or `pass`."""
-        words = {"failed": "FAIL", "discarded": "DISCARDED", "skipped": "skipped"}
-        return words.get(self.status, "known limitation" if self.declared else "pass")
+        """`failed`, `discarded`, `skipped`, `known limitation` or `passed`."""
+        if self.status != "ok":
+            return self.status
+        return "known limitation" if self.known_limitation else "passed"

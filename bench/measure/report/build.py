@@ -81,14 +81,14 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     directory = Path(os.path.relpath(run.directory.absolute(), page.absolute().parent)).as_posix()
     info = run.info
     if not info.plan.faults:
-        found = facts.of_run(run), facts.skips(run), facts.declared(run), facts.notes(run)
+        found = facts.of_run(run), facts.skips(run), facts.known_limitations(run), facts.notes(run)
         return RunFacts(directory, name, info.started_at, *found)
     cases = fault_rows.cases(run, 0)
-    skipped, declared = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
+    skipped, limited = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
     notes: tuple[str, ...] = ()
     if not info.finished_at:
         notes = ("Not finished: it shows the faults made so far.",)
-    return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
+    return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, limited, notes)
 
 
 def _title(boards: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
@@ -113,16 +113,16 @@ def _first_lines(
     found = Counter[str]()
     for case in every_fault:
         outcomes = [row.outcome for row in case.faults]
-        if "FAIL" in outcomes:
+        if "failed" in outcomes:
             bad.append(case_name(case.stack, case.layer))
         found.update(outcomes)
     if bad:
         return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
     discarded = ""
-    if found["DISCARDED"]:
-        discarded = f", {found['DISCARDED']:,} discarded"
+    if found["discarded"]:
+        discarded = f", {found['discarded']:,} discarded"
     return (
-        f"{plural(found['pass'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
+        f"{plural(found['passed'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
     )
 
 

@@ -90,7 +90,7 @@ class FaultRow:
 
     fault: Annotated[str, means("Name of the fault.")]
     group: Annotated[str, means("Group of the fault.")]
-    outcome: Annotated[str, means("pass, FAIL, known limitation, DISCARDED or skipped: the worst of its rounds.")]
+    outcome: Annotated[str, means("passed, failed, known limitation, discarded or skipped: the worst of its rounds.")]
     reason: Annotated[str | None, means("Why it is not a pass.")]
     requests_lost: Annotated[float | None, means("Requests without a right response, rounds' median.")]
     recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right responses only.")]
@@ -109,8 +109,8 @@ class Checks:
     """Results of verify for a case."""
 
     passed: Annotated[int, means("Checks that passed.")]
-    declared: Annotated[int, means("Checks that stack or layer declare as not supported.")]
-    not_tried: Annotated[int, means("Skipped checks, which is not a pass.")]
+    known_limitations: Annotated[int, means("Checks that stack or layer declare as not supported.")]
+    skipped: Annotated[int, means("Skipped checks, which is not a pass.")]
     failed: Annotated[tuple[str, ...], means("Names of the checks with a wrong response.")]
 
 
@@ -203,7 +203,9 @@ class RunFacts:
     started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
     facts: Annotated[dict[str, str], means("Machine, system, versions, load and command, in words.")]
     skips: Annotated[dict[str, tuple[str, ...]], means("Reason why something cannot run here -> what.")]
-    declared: Annotated[dict[str, tuple[str, ...]], means("Reason why a check is not supported -> checks and cases.")]
+    known_limitations: Annotated[
+        dict[str, tuple[str, ...]], means("Reason why a check is not supported -> checks and cases.")
+    ]
     notes: Annotated[tuple[str, ...], means("What a reader must know before trusting a figure.")]
 
 

@@ -131,13 +131,13 @@ def skips(run: Run) -> dict[str, tuple[str, ...]]:
     return {reason: tuple(names) for reason, names in found.items()}
 
 
-def declared(run: Run) -> dict[str, tuple[str, ...]]:
+def known_limitations(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason of a known limitation -> its checks, each with its case."""
     found: dict[str, dict[str, None]] = {}
     for check in run.checks:
-        if check.word == "declared" and check.declared:
+        if check.word == "known limitation" and check.known_limitation:
             name = f"{check.check} on {case_name(check.stack, check.layer)}"
-            found.setdefault(one_line(check.declared), {})[name] = None
+            found.setdefault(one_line(check.known_limitation), {})[name] = None
     return {reason: tuple(names) for reason, names in found.items()}
 
 

@@ -14,7 +14,7 @@ from bench.words import one_line
 
 DEPLOY = "application"
 STOPS_AT = "stops_at"
-WORST_FIRST = ("FAIL", "known limitation", "pass", "DISCARDED", "skipped")
+WORST_FIRST = ("failed", "known limitation", "passed", "discarded", "skipped")
 # The most slow clients that a fault tries.
 MAX_SLOW = 200
 
@@ -74,7 +74,7 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
         fault=worst.fault,
         group=worst.group,
         outcome=worst.word,
-        reason=worst.declared or worst.reason,
+        reason=worst.known_limitation or worst.reason,
         requests_lost=median_or_none(item.failed for item in finished),
         recovery_s=recovery_s,
         longest_gap_s=median_or_none(item.longest_gap_s for item in finished),

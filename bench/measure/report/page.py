@@ -137,7 +137,7 @@ def _known(value: Any, text: Callable[[Any], str]) -> str:
 
 def _checked(checks: Checks) -> str:
     if checks.failed:
-        return f"{len(checks.failed)} FAIL"
+        return f"{len(checks.failed)} failed"
     return f"{checks.passed:,}"
 
 
@@ -240,7 +240,9 @@ def to_know(document: Document) -> list[str]:
     for run in document.runs:
         texts = list(run.notes)
         texts += [f"Cannot run here: {words.first_names(names)}: {reason}." for reason, names in run.skips.items()]
-        texts += [f"Known limitation: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
+        texts += [
+            f"Known limitation: {_each_once(names)}: {reason}." for reason, names in run.known_limitations.items()
+        ]
         for text in texts:
             found.setdefault(text, []).append(run.name)
     notes = []
@@ -249,7 +251,7 @@ def to_know(document: Document) -> list[str]:
         if len(names) == 1 and len(document.runs) > 1:
             text = f"{names[0]}: {text}"
         notes.append(text)
-    for outcome, words_for in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
+    for outcome, words_for in (("failed", "Not as expected"), ("discarded", "Discarded")):
         why = fault_rows.reasons(document.faults, outcome)
         notes += [f"{words_for}: {_each_once(names)}: {reason}." for reason, names in why.items()]
     return notes
@@ -283,11 +285,11 @@ def fault_table(document: Document) -> Mapping[str, list[str]]:
 
 
 def fault_words(row: FaultRow) -> str:
-    """`0 lost, mixed 0.4 s`, `12 lost, back in 1.3 s`, `FAIL, 3 lost`, `skipped`."""
-    if row.outcome not in ("pass", "known limitation", "FAIL") or row.requests_lost is None:
+    """`0 lost, mixed 0.4 s`, `12 lost, back in 1.3 s`, `failed, 3 lost`, `skipped`."""
+    if row.outcome not in ("passed", "known limitation", "failed") or row.requests_lost is None:
         return row.outcome
     parts = []
-    if row.outcome == "FAIL":
+    if row.outcome == "failed":
         parts.append(row.outcome)
     figures = {name: words.compact(value) for name, value in row.figures.items() if value is not None}
     if fault_rows.STOPS_AT in figures:

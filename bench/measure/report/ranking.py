@@ -288,7 +288,7 @@ def _checks(run: Run, where: Where) -> Checks | None:
     if not words:
         return None
     failed = tuple(name for name, check in every.items() if not check.ok)
-    return Checks(words.count("pass"), words.count("declared"), words.count("not tried"), failed)
+    return Checks(words.count("passed"), words.count("known limitation"), words.count("skipped"), failed)
 
 
 def _configuration(run: Run, where: Where) -> str | None:

@@ -128,8 +128,8 @@ def _safety(row: CaseRow) -> str:
     if row.checks is None:
         return "It was not verified."
     left = ""
-    if row.checks.not_tried:
-        left = f"; {plural(row.checks.not_tried, 'slower check')} skipped"
+    if row.checks.skipped:
+        left = f"; {plural(row.checks.skipped, 'slower check')} skipped"
     return f"It passed {plural(row.checks.passed, 'check')}{left}."
 
 

@@ -7,7 +7,7 @@ Pure: observations in, sentences out. A guard without its observation says "not 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import BenchError, hint
@@ -49,26 +49,28 @@ class Observed(Evidence):
     wrong_bodies: str = ""
 
 
-def bounds(texts: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
-    """The `usual` bounds, changed by texts such as tool=0.8 and drift=off. Raises BenchError."""
-    chosen = dict(usual)
-    for word in texts:
-        name, equals, text = word.partition("=")
-        if not equals:
-            raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
-        if name not in usual:
-            raise BenchError(f"--guard {word}: no guard is called {name!r}; {hint(name, usual)}")
-        if text == "off":
-            chosen.pop(name, None)
-            continue
-        try:
-            bound = float(text)
-        except ValueError:
-            bound = -1.0
-        if not 0 <= bound < math.inf:
-            raise BenchError(f"--guard {word}: {text!r} is no bound; write a number from 0, or off")
-        chosen[name] = bound
-    return chosen
+def parse_bound(text: str, usual: Mapping[str, float] = BOUNDS) -> tuple[str, float | None]:
+    """The guard and its bound in tool=0.8; None for drift=off. Raises BenchError for an unknown guard."""
+    name, equals, bound_text = text.partition("=")
+    if not equals:
+        raise BenchError(f"{text}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
+    if name not in usual:
+        raise BenchError(f"{text}: no guard is called {name!r}; {hint(name, usual)}")
+    if bound_text == "off":
+        return name, None
+    try:
+        bound = float(bound_text)
+    except ValueError:
+        bound = -1.0
+    if not 0 <= bound < math.inf:
+        raise BenchError(f"{text}: {bound_text!r} is no bound; write a number from 0, or off")
+    return name, bound
+
+
+def bounds(changes: Mapping[str, float | None], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
+    """The `usual` bounds with changes; a guard changed to None is off."""
+    chosen = {**usual, **changes}
+    return {name: bound for name, bound in chosen.items() if bound is not None}
 
 
 def evaluate(observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:

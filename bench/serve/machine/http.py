@@ -83,7 +83,7 @@ class Target:
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
-            raise BenchError(f"--target {url}: not the address of a site; write it as http://127.0.0.1:8000/")
+            raise BenchError(f"{url}: not the address of a site; write it as http://127.0.0.1:8000/")
         return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
 
     @property

@@ -10,7 +10,7 @@ from bench.cli.main import main
 from bench.measure.faults import fault_session
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.fault_outcomes import GROUPS
-from tests.bench.measure.faults.test_prepare import FakeUp
+from tests.bench.measure.faults.test_prepare_faults import FakeUp
 
 
 def test_the_faults_are_listed_with_what_happens(capsys):
@@ -39,7 +39,7 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
         (
             ["gunicorn", "--guard", "drift=off"],
-            "--guard drift=off: no guard is called 'drift'; there are: interference",
+            "argument --guard: drift=off: no guard is called 'drift'; there are: interference",
         ),
         (["gunicorn", "--dry-run", "--json"], "--dry-run and --json exclude each other; leave out one of them"),
         (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
@@ -80,7 +80,7 @@ def test_a_fault_named_that_is_made_nowhere_fails_with_its_reason(capsys, tmp_pa
     assert main(["faults", "gunicorn", *words, "--output", str(tmp_path / "out")]) == status
     out, err = capsys.readouterr()
     # As in the report.
-    assert ["worker", "pass"] in [line.split() for line in out.splitlines()]
+    assert ["worker", "passed"] in [line.split() for line in out.splitlines()]
     assert [line.partition(" was made nowhere: ")[0] for line in err.splitlines()] == [
         f"benchapp faults: {name}" for name in faults if status and name != "worker"
     ]

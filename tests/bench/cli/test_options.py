@@ -25,7 +25,12 @@ def given(name: str, *names: str) -> argparse.Namespace:
     table = {option.name: option for option in TABLES[name]}
     args = argparse.Namespace(**{option.dest: option.usual for option in table.values()})
     for option in names:
-        setattr(args, table[option].dest, ("x",) if table[option].many else "x")
+        value: object = "x"
+        if table[option].many:
+            value = ("x",)
+        if table[option].by_name:
+            value = {"x": "x"}
+        setattr(args, table[option].dest, value)
     return args
 
 
@@ -44,6 +49,12 @@ def test_a_source_of_the_plan_refuses_what_it_settles(name, option, source):
         option.name,
         *names,
     }
+
+
+def test_the_last_value_of_a_name_counts():
+    words = ["up", "gunicorn", "--set", "processes=1", "--set", "processes=2", "--set", "processes=1", "--env", "A=b=c"]
+    args = main.parser().parse_args(words)
+    assert (args.set, args.env) == ({"processes": 1}, {"A": "b=c"})
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -173,8 +173,8 @@ def test_without_names_all_but_the_historic_stacks_that_can_run_here_are_verifie
 def test_a_declaration_is_printed_with_its_reason():
     outcomes = [
         Outcome("s", "none", "status", True),
-        Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
-        Outcome("s", "none", "browser", True, not_tried="no browser"),
+        Outcome("s", "none", "upload", True, known_limitation="its parser stops at 64 kB"),
+        Outcome("s", "none", "browser", True, skipped="no browser"),
     ]
     text = summary.as_text(outcomes, [])
     assert text.startswith("s with layer none: 1 check passed, 1 known limitation, 1 skipped\n")
@@ -201,7 +201,10 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     ("words", "message"),
     [
         (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
-        (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
+        (
+            ["--target", "127.0.0.1:8000"],
+            "argument --target: 127.0.0.1:8000: not the address of a site; write it as http",
+        ),
         (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a running site; leave out STACK"),
         (
             ["--allow-writes"],
@@ -228,8 +231,8 @@ def test_a_running_site_is_verified_as_the_target(capsys, mutant, site, monkeypa
 
 
 def test_a_reason_for_all_deployments_is_printed_once():
-    both = [Outcome("s", layer, name, True, not_tried="x") for layer in ("a", "b") for name in ("tls", "login")]
-    text = summary.as_text([*both, Outcome("s", "a", "hit", True, not_tried="y"), Outcome("s", "b", "hit", True)], [])
+    both = [Outcome("s", layer, name, True, skipped="x") for layer in ("a", "b") for name in ("tls", "login")]
+    text = summary.as_text([*both, Outcome("s", "a", "hit", True, skipped="y"), Outcome("s", "b", "hit", True)], [])
     assert text.endswith("SKIPPED\n  tls, login: x\n  s with layer a, hit: y")
 
 
@@ -270,7 +273,7 @@ def test_what_a_layer_declares_holds_for_a_target_too(capsys, mutant):
     status, out, _ = run(capsys, "--target", f"{mutant.url}/", *words)
     (outcome,) = json.loads(out)["outcomes"]
     assert (status, outcome["ok"]) == (0, True)
-    assert outcome["declared"].startswith("it caches parts of pages")
+    assert outcome["known_limitation"].startswith("it caches parts of pages")
 
 
 def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
@@ -286,21 +289,21 @@ def test_the_document_counts_layers_by_groups():
         Outcome("one", "varnish", "status", True),
         Outcome("one", "varnish", "codings", False, "a", "b", group="bytes"),
         Outcome("two", "varnish", "codings", True, group="bytes"),
-        Outcome("one", "fragments", "keeps-pages", True, declared="it keeps parts", group="caching"),
+        Outcome("one", "fragments", "keeps-pages", True, known_limitation="it keeps parts", group="caching"),
         Outcome("one", "fragments", "vary", True, group="caching"),
         Outcome("one", "fragments", "hit-ratio", True, group="web", figures={"hit_ratio_no_cookie": 0.5}),
-        Outcome("one", "fragments", "junk-hosts", True, group="web", not_tried="left out"),
+        Outcome("one", "fragments", "junk-hosts", True, group="web", skipped="left out"),
     ]
     document = summary.as_document(outcomes, [])
     assert document["layers"]["varnish"]["bytes"] == {
-        "result": "fail",
+        "result": "failed",
         "checks": 2,
-        "fail": 1,
-        "not_tried": 0,
-        "declared": 0,
-        "pass": 1,
+        "failed": 1,
+        "skipped": 0,
+        "known_limitation": 0,
+        "passed": 1,
     }
-    assert document["layers"]["fragments"]["web"]["result"] == "not tried"
+    assert document["layers"]["fragments"]["web"]["result"] == "skipped"
 
 
 def test_the_checks_are_listed_with_what_each_proves(capsys):

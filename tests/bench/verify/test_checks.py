@@ -242,7 +242,7 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
 def test_a_page_that_each_client_has_of_its_own_passes(mutant, site, manner, name):
     mutant.reset(manner, caches=True)
     item = found(mutant, site, [name])[name]
-    assert (item.ok, item.not_tried) == (True, None)
+    assert (item.ok, item.skipped) == (True, None)
 
 
 def test_of_many_pages_those_are_compared_first_that_a_cache_may_store(mutant, site):
@@ -253,7 +253,7 @@ def test_of_many_pages_those_are_compared_first_that_a_cache_may_store(mutant, s
     shared = hits.path_with_response(shows=shows)
     own = replace(site, description=structs.replace(site.description, public=(*pages, shared)))
     item = found(mutant, own, ["depends-token"])["depends-token"]
-    assert shared in item.expected and pages[-1] in item.not_tried
+    assert shared in item.expected and pages[-1] in item.skipped
 
 
 def test_a_name_that_the_site_refuses_is_no_proof_of_its_pages(mutant, site):
@@ -261,7 +261,7 @@ def test_a_name_that_the_site_refuses_is_no_proof_of_its_pages(mutant, site):
     running = FakeRunning(mutant)
     running.case.settings["server_names"] = "127.0.0.1 shop.example"
     item = found(mutant, site, ["depends-host"], running=running)["depends-host"]
-    assert item.ok and "shop.example" in item.not_tried
+    assert item.ok and "shop.example" in item.skipped
 
 
 @pytest.mark.parametrize(("name", "wrong"), PAIRS)
@@ -272,7 +272,7 @@ def test_a_mutation_is_noticed_by_its_check(mutant, site, monkeypatch, name, wro
     mutant.reset(*wrong.split("+"), caches=caches)
     told = None if wrong == "commands-not-told" else site.told
     item = found(mutant, replace(site, told=told), [name], KEPT if caches else "none")[name]
-    assert not item.ok, f"{name} does not notice {wrong}: {item.not_tried}"
+    assert not item.ok, f"{name} does not notice {wrong}: {item.skipped}"
     assert item.expected and item.got
     assert mutant.rows_left == 0
 

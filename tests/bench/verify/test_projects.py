@@ -85,13 +85,13 @@ def saying(site: Site, **said: Any) -> Site:
 def test_what_a_project_has_is_compared_and_what_it_has_not_is_not_tried(site, url):
     found = {item.check: item for item in verified(url, site, checks=(*RIGHT, *MISSING))}
     assert {name: (item.expected, item.got) for name, item in found.items() if not item.ok} == {}
-    assert {name: found[name].word for name in RIGHT} == dict.fromkeys(RIGHT, "pass")
-    assert {name: found[name].not_tried for name in MISSING} == MISSING
+    assert {name: found[name].word for name in RIGHT} == dict.fromkeys(RIGHT, "passed")
+    assert {name: found[name].skipped for name in MISSING} == MISSING
 
 
 def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
     (wrong,) = verified(url, saying(site, public=(*PUBLIC, "/leaky/")), checks=["accounts-apart"])
-    assert wrong.word == "FAIL"
+    assert wrong.word == "failed"
     assert "GET /leaky/?visit=" in wrong.expected
     assert "Signed in as verify-" in wrong.got
     assert "/me/" not in wrong.expected
@@ -108,8 +108,8 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cac
     checks.append("cve-2014-0473")
     found = verified(cached, site, "page-cache", checks=checks)
     (without,) = verified(cached, replace(site, token_cookie=""), "page-cache", checks=["cve-2014-0473"])
-    assert without.not_tried == "the project has no CsrfViewMiddleware, so that visitors get no token"
-    reasons = {item.check: item.not_tried for item in found}
+    assert without.skipped == "the project has no CsrfViewMiddleware, so that visitors get no token"
+    reasons = {item.check: item.skipped for item in found}
     assert [item for item in found if not item.ok] == []
     assert reasons["public-pages"] == reasons["hit"] == WHY
     assert reasons["orders"] == "only the kit's own site has such pages"
@@ -121,7 +121,7 @@ def test_django_s_per_site_cache_keeps_accounts_of_a_project_apart_and_is_unsafe
     with small_project.served(project, "site-middleware") as url:
         private = ["accounts-apart", "signed-in-not-kept", "personal-at-once", "keeps-pages"]
         found = verified(url, site, "site-middleware", checks=[*private, "read-cookies", "nonce"])
-    assert {item.check: item.word for item in found if item.check in private} == dict.fromkeys(private, "pass")
+    assert {item.check: item.word for item in found if item.check in private} == dict.fromkeys(private, "passed")
     assert {item.check for item in found if not item.ok} == {"read-cookies", "nonce"}
 
 
@@ -157,7 +157,7 @@ def test_a_login_that_cannot_be_tried_says_so(site, url, said, reason):
     without = {kind: path for kind, path in site.urls.items() if kind != "login"}
     urls = without | ({"login": said["login"].url} if said["login"] else {})
     (found,) = verified(url, replace(saying(site, **said), urls=urls), checks=["login"])
-    assert reason in (found.not_tried, found.got)
+    assert reason in (found.skipped, found.got)
 
 
 def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, monkeypatch):
@@ -192,7 +192,7 @@ def test_wrong_passwords_are_tried_at_the_login_page_and_the_admins(site, url, l
     assert site.admin_login == "/staff/login/"
     urls = {kind: path for kind, path in site.urls.items() if kind != "login"} | ({"login": login} if login else {})
     (found,) = verified(url, replace(site, urls=urls, admin_login=admin), checks=["login-limit"])
-    assert (found.not_tried or "", found.ok) == (not_tried, not wrong)
+    assert (found.skipped or "", found.ok) == (not_tried, not wrong)
     assert wrong in (found.expected or "")
     if not (wrong or not_tried):
         assert found.figures == {"login_failures_allowed": 5}
@@ -200,12 +200,12 @@ def test_wrong_passwords_are_tried_at_the_login_page_and_the_admins(site, url, l
 
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
-    assert found.not_tried.startswith("it writes to the project's own database: give --allow-writes")
+    assert found.skipped.startswith("it writes to the project's own database: give --allow-writes")
 
 
 def test_superusers_are_made_in_a_copy_only(site, url):
     admin = saying(site, login=Login("/sign-in/", page="/me/", proof="Signed in as {name}.", superuser=True))
     (found,) = verified(url, replace(admin, is_copy=False), checks=["login"])
-    assert found.not_tried.startswith("superusers are made only in a copy of the database: name two accounts")
+    assert found.skipped.startswith("superusers are made only in a copy of the database: name two accounts")
     (found,) = verified(url, admin, checks=["login"])
-    assert found.ok and not found.not_tried
+    assert found.ok and not found.skipped

@@ -69,16 +69,16 @@ def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site, monkeypatc
     monkeypatch.setattr(suite, "all_checks", lambda: [item for item in ALL if item.name == "not-found"])
     mutant.reset("soft-404")
     (item,) = verified(mutant.url, site, declared={"not-found": "it has none"})
-    assert (item.word, item.declared, item.got) == ("declared", "it has none", None)
+    assert (item.word, item.known_limitation, item.got) == ("known limitation", "it has none", None)
 
 
 def test_a_declared_check_that_is_named_is_seen_to_fail_or_is_wrong(mutant, site):
     mutant.reset("soft-404")
     item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
-    assert (item.word, "status 200" in item.got) == ("declared", True)
+    assert (item.word, "status 200" in item.got) == ("known limitation", True)
     mutant.reset()
     item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
-    assert (item.word, item.declared) == ("FAIL", None)
+    assert (item.word, item.known_limitation) == ("failed", None)
 
 
 def test_nothing_that_hands_one_visitor_s_page_to_another_can_be_declared(site):
@@ -97,9 +97,9 @@ def test_a_run_leaves_out_what_an_unsafe_layer_is_known_to_fail(mutant, site):
     unsafe = structs.replace(KEPT, unsafe="it gives pages to others")
     asked = {"layer": unsafe, "unsafe": False}
     item = found(mutant, site, "nonce", "orders", **asked)["nonce"]
-    assert (item.word, item.not_tried) == ("not tried", "kept: it gives pages to others")
+    assert (item.word, item.skipped) == ("skipped", "kept: it gives pages to others")
     for words in ({"layer": unsafe}, {"layer": KEPT, "unsafe": False}):
-        assert found(mutant, site, "nonce", **words)["nonce"].not_tried is None
+        assert found(mutant, site, "nonce", **words)["nonce"].skipped is None
 
 
 def test_django_s_own_caches_of_pages_say_that_they_are_unsafe_and_what_to_take():
@@ -153,7 +153,7 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
     own = replace(site, description=structs.replace(site.description, strict=strict))
     context = Context(http.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
     found = [suite.outcome(context, item, suite.findings(item, context)) for item in checks]
-    assert [(item.check, item.ok, item.not_tried) for item in found] == outcomes
+    assert [(item.check, item.ok, item.skipped) for item in found] == outcomes
 
 
 def test_an_excuse_that_a_check_does_not_declare_is_a_mistake(site):
@@ -168,13 +168,13 @@ def test_what_a_project_logs_is_its_own(mutant, site, mistake):
     mutant.reset(mistake)
     own = replace(site, description=structs.replace(site.description, strict=False))
     item = found(mutant, own, "log-bytes", running=FakeRunning(mutant))["log-bytes"]
-    assert item.ok and "own logging" in item.not_tried
+    assert item.ok and "own logging" in item.skipped
 
 
 def test_its_own_error_for_an_unknown_host_is_the_projects(mutant, site):
     mutant.reset("error-for-hosts")
     own = replace(site, description=structs.replace(site.description, strict=False))
-    why = found(mutant, own, "unknown-host")["unknown-host"].not_tried
+    why = found(mutant, own, "unknown-host")["unknown-host"].skipped
     assert "its own 500" in why
 
 
@@ -189,7 +189,7 @@ def test_a_health_check_that_responds_for_any_host_is_no_page_of_visitors(mutant
 
 def test_a_missing_server_fails_every_check_but_those_of_caches(site):
     outcomes = verified(f"http://127.0.0.1:{free_port()}", site, groups=[BEHAVIOUR])
-    assert {item.check for item in outcomes if item.ok and not item.not_tried} <= {"hit", "kept-headers", "log-bytes"}
+    assert {item.check for item in outcomes if item.ok and not item.skipped} <= {"hit", "kept-headers", "log-bytes"}
     (status,) = (item for item in outcomes if item.check == "status")
     assert status.expected == "a complete response"
 
@@ -202,14 +202,14 @@ def test_the_suite_gives_up_a_silent_server(site, monkeypatch):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         first, *rest = verified(url, site, checks=["status", "head", "redirects"])
     assert not first.ok
-    assert {item.not_tried for item in rest} == {"the checks that failed have taken 0.1 s already"}
+    assert {item.skipped for item in rest} == {"the checks that failed have taken 0.1 s already"}
 
 
 def test_a_slow_server_that_responds_rightly_is_tested_to_the_end(mutant, site, monkeypatch):
     monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.0)
     mutant.reset()
     outcomes = verified(mutant.url, site, checks=["status", "head", "redirects"])
-    assert [item.word for item in outcomes] == ["pass"] * 3
+    assert [item.word for item in outcomes] == ["passed"] * 3
 
 
 def test_uploads_are_no_fault_of_a_stack_that_sends_no_files(mutant, site):
@@ -217,7 +217,7 @@ def test_uploads_are_no_fault_of_a_stack_that_sends_no_files(mutant, site):
     uploads = replace(site, static_url="/elsewhere/", media_url=site.static_url)
     assert not found(mutant, uploads, "references")["references"].ok
     unsent = found(mutant, replace(uploads, sends_uploads=False), "references")["references"]
-    assert unsent.ok and unsent.word == "not tried"
+    assert unsent.ok and unsent.word == "skipped"
 
 
 def test_a_file_that_a_page_names_and_nobody_has_is_no_fault_of_a_stack(mutant, site, tmp_path):
@@ -228,7 +228,7 @@ def test_a_file_that_a_page_names_and_nobody_has_is_no_fault_of_a_stack(mutant, 
         site.static, tmp_path / "static", ignore=shutil.ignore_patterns("*.svg", "*.png", "*.ico", "*.webp")
     )
     without = found(mutant, replace(other, static=tmp_path / "static"), "references")["references"]
-    assert without.ok and without.word == "not tried"
+    assert without.ok and without.word == "skipped"
     # The same file as an upload, which is there, and which is not.
     uploads = replace(other, static_url="/elsewhere/", media_url=site.static_url, media=site.static)
     assert not found(mutant, uploads, "references")["references"].ok
@@ -258,10 +258,10 @@ def test_slow_pages_are_requested_by_fewer_clients_at_once():
 def test_left_out_thorough_checks_do_not_count_as_passed(mutant, site):
     mutant.reset(caches=True)
     outcomes = {item.check: item for item in verified(mutant.url, site, KEPT, groups=["web"], thorough=False)}
-    assert {name for name, item in outcomes.items() if item.not_tried == LEFT_OUT} == {
+    assert {name for name, item in outcomes.items() if item.skipped == LEFT_OUT} == {
         *("junk-queries", "junk-cookies", "junk-hosts", "parameter-cloaking")
     }
-    assert outcomes["junk-hosts"].word == "not tried" and outcomes["hit-ratio"].word == "pass"
+    assert outcomes["junk-hosts"].word == "skipped" and outcomes["hit-ratio"].word == "passed"
 
 
 def test_hit_ratios_are_figures(mutant, site):
@@ -274,7 +274,7 @@ def test_hit_ratios_are_figures(mutant, site):
 def test_a_running_site_without_probe_views_is_not_tried(mutant, site):
     mutant.reset("no-probe")
     outcomes = found(mutant, site, "cache-control", "render-id", "keeps-site", "hit", "public-pages")
-    assert {item.not_tried for item in outcomes.values()} == {NEEDS_PROBES}
+    assert {item.skipped for item in outcomes.values()} == {NEEDS_PROBES}
 
 
 def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
@@ -290,7 +290,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monke
     expiring = structs.replace(KEPT, invalidation="")
     names = ("told-of-writes", "time-to-live")
     outcomes = found(mutant, site, *names, layer=expiring, running=FakeRunning(mutant))
-    assert outcomes["told-of-writes"].not_tried == "no write invalidates kept: see time-to-live"
+    assert outcomes["told-of-writes"].skipped == "no write invalidates kept: see time-to-live"
     assert outcomes["time-to-live"].ok
     assert {"old_p50_ms", "old_max_ms"} <= outcomes["time-to-live"].figures.keys()
 
@@ -330,7 +330,7 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
         "cve-2020-24584",
         "log-bytes",
     )
-    assert {item.not_tried for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
+    assert {item.skipped for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
 
 
 def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_them(monkeypatch):

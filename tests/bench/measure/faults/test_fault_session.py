@@ -135,15 +135,15 @@ def test_cleanup_comes_whatever_happens(made):
 
 
 def test_what_is_not_expected_fails_unless_it_is_declared(made, monkeypatch):
-    declared = replace(BEFORE, declared="it refuses")
+    declared = replace(BEFORE, known_limitation="it refuses")
     # A declaration that was not needed is not shown.
-    assert made(struck, declared).word == "pass"
+    assert made(struck, declared).word == "passed"
     made.seen.visits = LOST
     outcome = made(struck)
-    assert (outcome.word, outcome.reason) == ("FAIL", "1 of 2 requests failed (1x connect), 0 expected")
+    assert (outcome.word, outcome.reason) == ("failed", "1 of 2 requests failed (1x connect), 0 expected")
     assert outcome.request == "curl -i --path-as-is http://127.0.0.1:8000/anonymous/"
     assert made(struck, declared).word == "known limitation"
-    assert made(struck, expected=Expected(lost=1)).word == "pass"
+    assert made(struck, expected=Expected(lost=1)).word == "passed"
 
 
 def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch):
@@ -163,8 +163,8 @@ def test_a_busy_machine_discards_unless_it_is_told_not_to(made, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
     assert (made(struck).status, made(struck, bounds={}).status) == ("discarded", "ok")
     # The reason is the machine, not what the server declares.
-    discarded = made(struck, replace(BEFORE, declared="it refuses"))
-    assert discarded.declared is None and "other processes" in discarded.reason
+    discarded = made(struck, replace(BEFORE, known_limitation="it refuses"))
+    assert discarded.known_limitation is None and "other processes" in discarded.reason
 
 
 def test_static_files_that_are_missing_now_or_were_for_a_while_count(made, monkeypatch):

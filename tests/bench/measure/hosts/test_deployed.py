@@ -43,7 +43,7 @@ def verified(world: DeployedWorld, stack: str = STACK, layer: str = LAYER, **cha
     done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     outcomes = json.loads(done.stdout)["outcomes"]
-    return done.returncode, {item["check"]: item["ok"] and not item["not_tried"] for item in outcomes}
+    return done.returncode, {item["check"]: item["ok"] and not item["skipped"] for item in outcomes}
 
 
 class Connection(http.client.HTTPSConnection):

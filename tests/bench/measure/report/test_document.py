@@ -387,13 +387,13 @@ def test_faults_without_a_run_are_a_document(tmp_path):
     document = read(fault_folder.make(tmp_path / "faults", [*outcomes, *fault_folder.bad("uwsgi")]))
     first, second, limited = document.faults
     killed = first.faults[0]
-    assert (killed.outcome, killed.requests_lost, killed.recovery_s) == ("pass", 20, 2.0)
+    assert (killed.outcome, killed.requests_lost, killed.recovery_s) == ("passed", 20, 2.0)
     assert {each.fault: each.outcome for each in second.faults} == {
-        "application": "FAIL",
-        "worker": "DISCARDED",
-        "application-server": "FAIL",
+        "application": "failed",
+        "worker": "discarded",
+        "application-server": "failed",
         "slow-bodies": "known limitation",
-        "malformed": "FAIL",
+        "malformed": "failed",
     }
     assert second.faults[2].recovery_s is None  # it never came back
     assert limited.size == "bronze"

@@ -93,8 +93,10 @@ def test_a_case_is_a_row_and_every_round_a_dot(eight):
 def test_what_several_cases_declare_is_said_once(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     lines = (folder / "verify.jsonl").read_text("utf-8").splitlines(keepends=True)
-    declared = next(line for line in lines if '"chunked body"' in line and '"declared":"' in line.replace(" ", ""))
-    other = declared.replace('"uwsgi"', '"nginx-uwsgi"')
+    limited = next(
+        line for line in lines if '"chunked body"' in line and '"known_limitation":"' in line.replace(" ", "")
+    )
+    other = limited.replace('"uwsgi"', '"nginx-uwsgi"')
     (folder / "verify.jsonl").write_text("".join([*lines, other]), "utf-8")
     notes = [note for note in Page(shown(folder)).texts("li") if "chunked body" in note]
     assert len(notes) == 1 and "chunked body on uwsgi and nginx-uwsgi" in notes[0]

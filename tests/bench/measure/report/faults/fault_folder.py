@@ -79,7 +79,7 @@ def bad(stack: str) -> list[FaultOutcome]:
         ),
         outcome(stack, "worker", status="discarded", reason="interference: other processes took 36 %"),
         outcome(stack, "application-server", status="failed", reason="not back", failed_new=50, recovery_s=None),
-        outcome(stack, "slow-bodies", declared="stops at 16 slow clients: threads", figures={"stops_at": 20}),
+        outcome(stack, "slow-bodies", known_limitation="stops at 16 slow clients: threads", figures={"stops_at": 20}),
         outcome(
             stack,
             "malformed",
