@@ -105,6 +105,12 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
         (["run", "--layer", "varnish,fragments"], "varnish,fragments: write varnish+fragments for all of them in one"),
         (["verify", "--check", "hit,vary"], "argument --check: hit,vary: give each name by itself"),
         (["run", "--capacity", "200ms"], "argument --capacity: 200ms: write it as p95=200ms"),
+        (["run", "--guard", "drft=1"], "argument --guard: drft=1: no guard is called 'drft'; did you mean drift?"),
+        (["run", "--guard", "tool=x"], "argument --guard: tool=x: 'x' is no bound; write a number from 0, or off"),
+        (
+            ["verify", "--target", "127.0.0.1:8000"],
+            "argument --target: 127.0.0.1:8000: not the address of a site; write it as http",
+        ),
         (["up"], "benchapp up: name one STACK"),
         (["up", "gunicorn", "--stack", "uwsgi"], "benchapp up: name one STACK"),
         (["up", "gunicorn", "uwsgi"], "benchapp up: uwsgi: one argument too many"),

@@ -38,11 +38,6 @@ SQLITE = Database("sqlite", is_created=True)
             "--capacity and --connections exclude each other",
         ),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
-        (
-            ["--guard", "drft=1"],
-            "drft=1: no guard is called 'drft'; did you mean drift?",
-        ),
-        (["--guard", "tool=x"], "tool=x: 'x' is no bound; write a number from 0, or off"),
     ],
 )
 def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, message):
