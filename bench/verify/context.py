@@ -96,7 +96,7 @@ class Context:
     pages         first anonymous responses by path, shared by checks that only read
     render_ids    render ids seen before the database was written to
     load_s        seconds of load by many clients at once
-    running       the deployment, such as to stop one of its services; None for a --target
+    running       the deployment, such as to count its database connections; None for a --target
     visitor       the visitor whom the `login` check logged in
     members       the logged-in visitors of the other accounts, by their number
     clones        the same deployment brought up once more with other values

@@ -18,7 +18,7 @@ GROUPS = {
     "stampede": "many requests at once cost few renderings",
     "bytes": "a cached response equals the rendered one in every byte and header",
     "names": "odd URLs break nothing, read no other file and share no cache entry",
-    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "files": "no client reads a partial page while pages are rewritten",
     "advisories": "published faults of cache middleware and Vary stay fixed",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.serve.project.description import FILE
-from bench.serve.project.findings.finding import DOCS, ERROR, WARNING, Examination, Occurrence, finding
+from bench.serve.project.findings.finding import DOCS, ERROR, RENDER, WARNING, Examination, Occurrence, finding
 from bench.words import first_names
 
 # What only STATIC_ROOT has, no other host collects.
@@ -40,6 +40,7 @@ def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
     WARNING,
     FIND_STATIC,
     link=f"{DOCS}/howto/static-files/",
+    found_in=RENDER,
 )
 def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
     """A template names a static file that no finder has."""
