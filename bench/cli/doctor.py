@@ -24,7 +24,7 @@ from bench.serve.deployment import deployment, workers
 from bench.serve.deployment.case import Case, resolve
 from bench.serve.project import description, findings, inspection
 from bench.serve.project.description import Project
-from bench.serve.project.findings.finding import ERROR, Finding
+from bench.serve.project.findings.finding import ERROR, Examination, Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
 from bench.serve.project.opened import read_project
@@ -44,6 +44,7 @@ DEEPER = "    "
 OPTIONS = (
     replace(options.DATABASE, help="sqlite, postgresql or a URL (default: the database of its settings)"),
     *options.APPLIED,
+    replace(options.PLAIN, help="find what the project lacks without benchapp's settings, too (render --plain)"),
     replace(options.ALL, help="all findings and pages, each with its documentation", group=options.RESULTS),
     options.LIST_FINDINGS,
     options.JSON,
@@ -86,7 +87,12 @@ def main(args: argparse.Namespace) -> int:
     if processes == values.AUTO:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
         processes, _ = workers.fitting(workers.room(UNLIMITED), worker_mb, names["threads"])
-    found = findings.examine(project, facts, processes, names["threads"], workers.memory_here_mb())
+    unread: tuple[str, ...] = ()
+    if args.plain:
+        unread = inspection.unread_variables(project)
+    found = findings.examine(
+        Examination(project, facts, processes, names["threads"], workers.memory_here_mb(), args.plain, unread)
+    )
     if args.json:
         # The URL may hold a password.
         facts = structs.replace(facts, postgresql="")

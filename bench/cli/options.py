@@ -190,6 +190,7 @@ CONFIG = Option(
     resumes=True,
     target=True,
 )
+PLAIN = Option(("--plain",), "run the project's own settings module, without benchapp's", SERVED)
 # For a project examined or served.
 APPLIED = (ENV, SET, PROJECT, CONFIG)
 PROJECT_SERVED = (DATABASE, ENV, SET, PYTHON, PROJECT, CONFIG)
@@ -344,7 +345,7 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
 
 def project_of(args: argparse.Namespace) -> UnderTest:
     """The project of the command line. Raises BenchError if unusable."""
-    return open_project(project_folder(args), args.config)
+    return open_project(project_folder(args), args.config, plain=getattr(args, "plain", False))
 
 
 def project_folder(args: argparse.Namespace) -> Path | None:

@@ -9,13 +9,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from bench import PROGRAM
 from bench.cli import argument_types, options
 from bench.cli.options import Option
 from bench.errors import BenchError
 from bench.printer import working
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment.case import Case, for_files
-from bench.serve.production import advice, containers, inventory, one_host, several_hosts, target
+from bench.serve.production import advice, containers, inventory, one_host, project_files, several_hosts, target
 from bench.serve.project.findings.code import production_settings
 
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
@@ -33,12 +34,13 @@ FORMAT = Option(
     hosts=True,
     excludes=("--local", "--inventory"),
 )
+PLAIN = replace(options.PLAIN, hosts=True, excludes=("--local",))
 FORCE = Option(("--force",), "also render a stack unfit for production", "files", hosts=True)
 
 OPTIONS = (
     *(options.STACK, options.LAYER, options.SIZE, options.DATABASE, options.ENV, options.SET, options.PYTHON),
     *(options.PROJECT, options.CONFIG, replace(options.INVENTORY, help="for the hosts of that inventory", source="")),
-    *(OUTPUT, options.VALUES, options.LOCAL, FORMAT, FORCE),
+    *(OUTPUT, options.VALUES, options.LOCAL, PLAIN, FORMAT, FORCE),
 )
 
 
@@ -65,6 +67,8 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError(f"{case.stack.name} for production: {refusal}; --force renders it all the same")
     if chosen.places:
         _check_settings(case)
+    if args.plain:
+        _check_plain(case)
     _check_changes(case, given, changes)
     for layer in case.layers:
         if layer.unsafe:
@@ -103,6 +107,23 @@ def _check_settings(case: Case) -> None:
         where = case.project.facts.lines.get("SECRET_KEY", project.settings)
         reason = "is public or weak: the key in secrets.env replaces it"
         print(f"note: SECRET_KEY ({where}) {reason}", file=sys.stderr)
+
+
+def _check_plain(case: Case) -> None:
+    """Raise BenchError for what needs benchapp's settings; print the packages that the project must list."""
+    if case.layers:
+        raise BenchError(
+            f"--plain: layer {case.layer_name} needs benchapp's settings; leave --plain out, or add benchapp.caching "
+            "to your own settings and set reads_environment in [tool.benchapp]"
+        )
+    if not case.project.description.health_checks:
+        raise BenchError(
+            "--plain: benchapp's health checks are in its settings; name a path that responds for any host and over "
+            'plain HTTP: health = "/healthz/" in [tool.benchapp]'
+        )
+    if lacking := project_files.missing(case):
+        print(f"note: --plain: add {', '.join(lacking)} to the project's packages", file=sys.stderr)
+    print(f"note: {PROGRAM} doctor --plain lists what its settings lack", file=sys.stderr)
 
 
 def _check_changes(case: Case, chosen: values.Values, changes: Collection[str]) -> None:

@@ -197,11 +197,11 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
         "drain_s": DRAIN_S,
         "volumes": _volumes(case, cached),
         "job_memory_mb": JOB_MB,
-        # Settings laid over others read only the environment.
-        "secrets_file": not case.project.overlaid,
+        # The kit's settings read a file, which no child process inherits. Others read their environment.
+        "secrets_file": not case.project.recorded,
         "secrets_at": SECRETS_AT,
     }
-    if not case.project.overlaid:
+    if not case.project.recorded:
         names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
     return names
 

@@ -267,14 +267,23 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
         "ready_soon": f'timeout 30 sh -c "until {ready}; do sleep 1; done"',
         "https": case.values.env.get("BENCHAPP_HTTPS") == "1",
         "env": _site_env(placed),
-        # Settings that are laid over others know only the environment; the kit's own read the secrets from a file.
-        "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
-        "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
+        **_of_environment(placed),
         # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
         "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
         # Only for the note, which renders several times.
         "where": partial(limits_table.rows, placed),
     }
+
+
+def _of_environment(placed: Placed) -> dict[str, list[str]]:
+    """The files with the environment of the site's processes, and those that systemd hands over as credentials.
+
+    The kit's settings read the secrets from a file, which no child process inherits. Others read their environment.
+    """
+    conf = placed.places.conf
+    if placed.case.project.recorded:
+        return {"site_files": [f"{conf}/site.env", f"{conf}/secrets.env"], "site_credentials": []}
+    return {"site_files": [f"{conf}/site.env"], "site_credentials": [f"secrets.env:{conf}/secrets.env"]}
 
 
 def _versions(case: Case, release: Release) -> list[str]:

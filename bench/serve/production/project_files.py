@@ -26,6 +26,7 @@ from bench.serve.deployment.program import PACKAGES, PATH, with_path
 from bench.serve.production import lock_file
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
+from bench.serve.project.findings.code import first_lines
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import SETTINGS
 
@@ -86,6 +87,8 @@ def names(placed: Placed) -> dict[str, Any]:
     variables           names in its `env_file`; requirements: the file that lists its packages, or empty
     brought             packages of its servers that the project installs itself
     sqlite              aliases of its databases that are SQLite files
+    own_settings        the project's own settings module, if it runs that; else empty
+    tells_loaded        whether each process makes a file after loading the application (benchapp.serving.loaded)
     """
     case, places = placed.case, placed.places
     project = case.project
@@ -111,6 +114,8 @@ def names(placed: Placed) -> dict[str, Any]:
         "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
+        "own_settings": project.project.settings if project.recorded and not project.overlaid else "",
+        "tells_loaded": project.overlaid or not project.recorded or "loaded" in first_lines(project.project),
     }
 
 
@@ -272,6 +277,8 @@ def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
     of_services = chain.from_iterable(service.requirements for service in case.services)
     imported = IMPORTED[:1] if case.web_server_has_static_files else IMPORTED
+    if not case.project.overlaid:
+        imported = ()
     return list(dict.fromkeys((*lock_file.of_servers(case.servers), *imported, *of_services)))
 
 

@@ -86,7 +86,7 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
     if case.values.places.get("name", one_host.KIT) != one_host.KIT:
         raise BenchError(f"--inventory renders one site; leave places.name = {one_host.KIT!r}")
     if case.project.overlaid:
-        raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
+        raise BenchError("--inventory is for a project with its own settings: add --plain, or set reads_environment")
     split = Split(case, inventory)
     with one_host.clean_target(target.absolute()) as folder:
         return sorted(_Writing(split, folder).write())

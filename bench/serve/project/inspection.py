@@ -369,14 +369,28 @@ def require_environment(project: Project) -> None:
 
     Else `setup` would fill the project's own database, and static files its own folder.
     """
-    file, folder = "/nonexistent/benchapp.sqlite3", "/nonexistent/static"
-    given = {"DATABASE_URL": f"sqlite:///{file}", "BENCHAPP_STATIC_ROOT": folder}
-    found = inspect(structs.replace(project, env={**project.env, **given}))
-    for name, got, wanted in (
-        ("DATABASE_URL", found.database_files.get("default"), file),
-        ("BENCHAPP_STATIC_ROOT", found.static_root, folder),
-    ):
-        if got != wanted:
+    unread = unread_variables(project)
+    for name in ("DATABASE_URL", "BENCHAPP_STATIC_ROOT"):
+        if name in unread:
             raise BenchError(
                 f"{project.folder / FILE}: reads_environment: its settings do not read {name}; leave it out"
             )
+
+
+def unread_variables(project: Project) -> tuple[str, ...]:
+    """The variables of a host's files that change nothing in the project's settings."""
+    file, folder, host = "/nonexistent/benchapp.sqlite3", "/nonexistent/static", "benchapp.example.org"
+    given = {
+        "DATABASE_URL": f"sqlite:///{file}",
+        "BENCHAPP_STATIC_ROOT": folder,
+        "ALLOWED_HOSTS": f"{host},127.0.0.1",
+        "DEBUG": "0",
+    }
+    found = inspect(structs.replace(project, env={**project.env, **given}))
+    are_read = {
+        "DATABASE_URL": found.database_files.get("default") == file,
+        "BENCHAPP_STATIC_ROOT": found.static_root == folder,
+        "ALLOWED_HOSTS": host in found.allowed_hosts,
+        "DEBUG": not found.debug,
+    }
+    return tuple(name for name, is_read in are_read.items() if not is_read)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import structs
 
 from bench import paths, programs
 from bench.errors import BenchError
@@ -490,20 +491,26 @@ def _at(base: UnderTest, ref: Ref) -> UnderTest:
     return opened
 
 
-def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
+def open_project(folder: Path | None = None, describe: Path | None = None, *, plain: bool = False) -> UnderTest:
     """The project in a folder, the kit's own without one; raises BenchError if the project cannot be served.
 
-    `describe` is another file with the description.
+    describe  another file with the description
+    plain     the project runs its own settings module, whatever variables that reads
 
     Facts are read here, so that an import error is reported before anything starts.
     """
     project = read_project(folder, describe)
     if is_kits(folder):
+        if plain:
+            raise BenchError("--plain: the demo site runs its own settings in any case; leave it out, or add --project")
         return UnderTest(project, paths.STATE)
+    if plain:
+        described = structs.replace(project.description, reads_environment=True)
+        return _opened(structs.replace(project, description=described), plain=True)
     return _opened(project)
 
 
-def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
+def _opened(project: Project, base: UnderTest | None = None, *, plain: bool = False) -> UnderTest:
     """A project other than the kit's sites, or a commit of `base`; raises BenchError if it cannot be served."""
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
@@ -516,11 +523,11 @@ def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
         why = why if found.facts.application_problem else "no application; write a wsgi.py, or"
         raise BenchError(f'{project.folder}: {why} name one: wsgi = "mysite.wsgi:application" in {FILE}')
     found.begin_at(found.facts.start)
-    if not found.overlaid:
-        inspection.require_environment(project)
-    else:
+    if found.overlaid:
         # What it says of them is read here, too: before a database is filled.
         _ = found.names
+    elif not plain:
+        inspection.require_environment(project)
     # A project has them in its own code, or not at all.
     in_sites = [name for name, layer in catalog.read().layers.items() if layer.in_site]
     if unknown := [name for name in project.description.layers if name not in in_sites]:

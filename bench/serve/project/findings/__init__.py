@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from importlib import import_module
 from itertools import chain
 
 from bench.errors import BenchError, hint
 from bench.serve.project.description import CHECK_ID, Project
 from bench.serve.project.findings.finding import ERROR, GROUPS, Examination, Finding, Rule
-from bench.serve.project.inspection import Facts
 
-__all__ = ["GROUPS", "RULES", "examine", "require_ids"]
+__all__ = ["GROUPS", "RULES", "Examination", "examine", "require_ids"]
 
 MODULES = [vars(import_module(f"{__name__}.{group}")).values() for group in GROUPS]
 RULES = [item for item in chain.from_iterable(MODULES) if isinstance(item, Rule)]
 
 
-def examine(project: Project, facts: Facts, processes: int, threads: int, memory_mb: float = math.inf) -> list[Finding]:
-    """All findings for a project served by so many processes of so many threads: errors first, then by group.
-
-    The processes may use `memory_mb` MiB together.
+def examine(examination: Examination) -> list[Finding]:
+    """All findings for a project: errors first, then by group.
 
     Raises BenchError if the project ignores an unknown finding.
     """
-    description = project.description
-    require_ids(project)
-    examination = Examination(project, facts, processes, threads, memory_mb)
+    description = examination.project.description
+    require_ids(examination.project)
     found: list[Finding] = []
     for rule in RULES:
         found += rule.findings(examination)

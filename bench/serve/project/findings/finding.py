@@ -39,6 +39,7 @@ GROUPS = {
     "files": "static files, uploads and logs",
     "caching": "pages that no cache stores, and costs of each request",
     "upkeep": "versions, health checks, and Django's own checks",
+    "plain": "lacks on a host without benchapp's settings: `doctor --plain` only",
 }
 
 
@@ -47,6 +48,8 @@ class Examination:
     """A project with its facts, served by so many processes of so many threads.
 
     memory_mb  MiB of memory that the processes may use together
+    plain      whether it is to run its own settings module on a host
+    unread     variables of a host's files that the settings do not read; only for a plain one
     """
 
     project: Project
@@ -54,6 +57,8 @@ class Examination:
     processes: int
     threads: int
     memory_mb: float = math.inf
+    plain: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def own_settings(self) -> bool:

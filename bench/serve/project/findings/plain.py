@@ -1,0 +1,64 @@
+"""Findings: what a project lacks if it runs its own settings module on a host (`render --plain`, `doctor --plain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.serve.project.description import FILE
+from bench.serve.project.findings.finding import DOCS, ERROR, SETTINGS_DOCS, WARNING, Examination, Occurrence, finding
+
+# Variable of `site.env` or `secrets.env` -> the effect if the settings do not read it.
+EFFECTS = {
+    "DATABASE_URL": "the database of secrets.env is not used; a file in a release disappears with it",
+    "BENCHAPP_STATIC_ROOT": "servers do not find the collected static files",
+    "ALLOWED_HOSTS": "the names in your file of values are refused, unless the settings have them",
+    "DEBUG": "DEBUG=0 does not turn DEBUG off",
+}
+
+
+@finding(
+    "variable-not-read",
+    WARNING,
+    "read it in the settings, or leave out --plain",
+    link=f"{DOCS}/topics/settings/",
+)
+def variable_not_read(examination: Examination) -> Iterator[Occurrence]:
+    """The settings do not read a variable of the host's files."""
+    for name in examination.unread:
+        yield Occurrence(f"{name} is not read: {EFFECTS[name]}")
+
+
+@finding(
+    "health-check-missing",
+    ERROR,
+    f'add a view for any host and over plain HTTP, and name it: health = "/healthz/" in [tool.benchapp] of {FILE}',
+    link=f"{SETTINGS_DOCS}secure-redirect-exempt",
+)
+def health_check_missing(examination: Examination) -> Iterator[Occurrence]:
+    """The project names no path for health checks, and benchapp's are in its settings."""
+    if examination.plain and not examination.project.description.health_checks:
+        yield Occurrence("no path is named for health checks, which deploys and load balancers request")
+
+
+@finding(
+    "start-not-told",
+    WARNING,
+    "make an empty file $BENCHAPP_LOADED/PID at the end of wsgi.py or asgi.py, if the variable is set",
+)
+def start_not_told(examination: Examination) -> Iterator[Occurrence]:
+    """No process tells when the application is loaded."""
+    if examination.plain and "loaded" not in examination.code:
+        yield Occurrence("a unit counts as started before its processes can serve: a deploy may lose requests")
+
+
+@finding(
+    "proxy-header-unread",
+    WARNING,
+    'SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https"), if a server in front terminates TLS',
+    link=f"{SETTINGS_DOCS}secure-proxy-ssl-header",
+    setting="SECURE_PROXY_SSL_HEADER",
+)
+def proxy_header_unread(examination: Examination) -> Iterator[Occurrence]:
+    """Django takes each request of a server in front for plain HTTP."""
+    if examination.plain and not examination.facts.settings.get("SECURE_PROXY_SSL_HEADER"):
+        yield Occurrence("behind a server that terminates TLS each request counts as plain HTTP")
