@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths
+from bench.cli.main import main
 from bench.serve.catalog import catalog
 from bench.serve.deployment import render
 from bench.serve.production import one_host
@@ -58,6 +59,49 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
     for needed in ("benchapp_overlay.settings", "shop.settings", "/etc/benchapp/python", "reads_environment = true"):
         assert needed in added
     assert "`SHOP_KEY`, `SHOP_MAIL`" in files["INSTALL.md"] and "`pyproject.toml`, then from" in files["INSTALL.md"]
+
+
+HEALTH = '[tool.benchapp]\nhealth = "/healthz/"\n'
+
+
+def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path, capsys):
+    folder = new_project(description=HEALTH)
+    out = tmp_path / "out"
+    assert main(["render", "nginx-gunicorn", "--project", str(folder), "--plain", "--output", str(out)]) == 0
+    assert "add gunicorn to the project's packages" in capsys.readouterr().err
+    files = {str(path.relative_to(out)): path.read_text("utf-8") for path in out.rglob("*") if path.is_file()}
+    assert "DJANGO_SETTINGS_MODULE=shop.settings\n" in files["site.env"]
+    for name, text in files.items():
+        assert "benchapp_overlay" not in text and "OVERLAID" not in text and "/etc/benchapp/python" not in text, name
+    unit = files["systemd/benchapp-gunicorn.service"]
+    assert "EnvironmentFile=/etc/benchapp/secrets.env\n" in unit and "LoadCredential" not in unit
+    # No process tells that it has loaded, so the unit waits for none.
+    assert "benchapp-loaded /run/benchapp-gunicorn 0 " in unit
+    assert "`shop.settings`" in files["INSTALL.md"] and "benchapp doctor --plain" in files["INSTALL.md"]
+
+
+@pytest.mark.parametrize(
+    ("description", "words", "message"),
+    [
+        ("", [], "--plain: benchapp's health checks are in its settings; name a path"),
+        (HEALTH, ["--layer", "varnish"], "--plain: layer varnish needs benchapp's settings; leave --plain out"),
+        (HEALTH, ["--local"], "--plain and --local exclude each other"),
+    ],
+)
+def test_what_needs_benchapps_settings_is_refused_for_a_plain_host(
+    new_project, tmp_path, capsys, description, words, message
+):
+    folder = new_project(description=description)
+    given = ["render", "nginx-gunicorn", "--project", str(folder), "--plain", "--output", str(tmp_path / "out")]
+    assert main([*given, *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_demo_site_has_no_settings_of_benchapps(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(paths.KIT)
+    assert main(["render", "nginx-gunicorn", "--plain", "--output", str(tmp_path / "out")]) == 2
+    assert "--plain: the demo site runs its own settings in any case" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)

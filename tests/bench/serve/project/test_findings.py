@@ -9,7 +9,7 @@ import pytest
 from bench import paths
 from bench.errors import BenchError
 from bench.serve.project.description import Description, Project
-from bench.serve.project.findings import RULES, documentation, examine
+from bench.serve.project.findings import RULES, Examination, documentation, examine
 from bench.serve.project.findings.files import WHITENOISE
 from bench.serve.project.findings.finding import ERROR, WARNING
 from bench.serve.project.findings.security import CSRF, GZIP, SECURITY, UPDATE_CACHE
@@ -66,7 +66,7 @@ def project(folder=Path("/srv/shop"), **said):
 def found(facts=None, folder=Path("/srv/shop"), **said):
     """The findings of a project with this description, with these facts in place of good ones."""
     facts = msgspec.structs.replace(GOOD, **(facts or {}))
-    return examine(project(folder, **said), facts, processes=4, threads=2, memory_mb=1000)
+    return examine(Examination(project(folder, **said), facts, processes=4, threads=2, memory_mb=1000))
 
 
 def names(facts=None, **said):
@@ -167,14 +167,18 @@ ELSEWHERE = {
     "django-check",
     "django-security",
     "folder-name",
+    "health-check-missing",
     "host-refused",
     "lifespan",
     "production-settings",
+    "proxy-header-unread",
     "public-page",
     "secret-key-random",
     "sendfile",
+    "start-not-told",
     "unreadable-files",
     "uploads-in-release",
+    "variable-not-read",
     "websockets",
 }
 
@@ -192,6 +196,17 @@ def test_each_rule_has_a_fact_that_it_finds():
     rules = {rule.id for rule in RULES}
     assert len(rules) == len(RULES)
     assert rules == (rules & {name for name, _ in NOTICED}) | ELSEWHERE
+
+
+def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
+    bare = Examination(project(tmp_path, health="/"), GOOD, 4, 1, plain=True, unread=("DEBUG", "DATABASE_URL"))
+    lacks = ["health-check-missing", "variable-not-read", "variable-not-read", "start-not-told", "proxy-header-unread"]
+    assert [item.id for item in examine(bare)] == lacks
+
+    (tmp_path / "wsgi.py").write_text("Path(os.environ['BENCHAPP_LOADED'], str(os.getpid())).touch()\n")
+    told = {"SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}
+    ready = Examination(project(tmp_path), msgspec.structs.replace(GOOD, settings=told), 4, 1, plain=True)
+    assert examine(ready) == []
 
 
 @pytest.mark.parametrize(
@@ -541,9 +556,9 @@ def test_settings_for_production_beside_those_that_manage_py_names_are_requested
         (path.parent / f"{noise}.py").touch()
     # Folders of apps are no settings.
     chosen = msgspec.structs.replace(project(tmp_path), settings=named, env={"PYTHONPATH": "apps:more"})
-    (advice,) = examine(chosen, GOOD, 4, 1)
+    (advice,) = examine(Examination(chosen, GOOD, 4, 1))
     assert advice.remedy.startswith(f'say so: settings = "{other}" in ')
-    assert examine(msgspec.structs.replace(chosen, settings=other), GOOD, 4, 1) == []
+    assert examine(Examination(msgspec.structs.replace(chosen, settings=other), GOOD, 4, 1)) == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from bench.errors import BenchError
 from bench.serve.machine.ports import free_port, listening
 from bench.serve.project import description, inspection
-from bench.serve.project.findings import examine
+from bench.serve.project.findings import Examination, examine
 from bench.serve.project.findings.data import server_side_cursors
 from tests.waiting import until
 
@@ -95,7 +95,7 @@ def found(folder, patterns=10):
     """The findings of a project: id -> line."""
     project = description.read(folder)
     facts = inspection.inspect(project, patterns, closely=True)
-    return {item.id: item.where for item in examine(project, facts, processes=4, threads=1)}
+    return {item.id: item.where for item in examine(Examination(project, facts, processes=4, threads=1))}
 
 
 def line(folder, file, text):
@@ -152,7 +152,7 @@ def test_a_static_file_that_a_page_names_and_nobody_has(new_project, storage, fi
     (folder / "pages" / "unused.html").write_text("{% load static %}\n{% static 'img/also.png' %}{% static 'img/' %}")
     project = description.read(folder)
     facts = inspection.inspect(project, 10, closely=True)
-    items = {it.id: it for it in examine(project, facts, 4, 1) if it.id.startswith("static-file")}
+    items = {it.id: it for it in examine(Examination(project, facts, 4, 1)) if it.id.startswith("static-file")}
     assert items[finding].where == "pages/about.html:2"
     # A template that no page of these renders need not be one of a page, and is no error.
     assert items.keys() == {finding, "static-file-missing"}
@@ -515,7 +515,7 @@ def test_a_pooler_in_front_of_postgresql_is_told_by_its_port_or_name(new_project
     project = description.read(new_project("\n".join(lines)))
     facts = inspection.inspect(project)
     assert facts.poolers == {"default": "127.0.0.1:6432", "named": "aws-0-eu.pooler.invalid:5432"}
-    items = [item for item in examine(project, facts, 4, 1) if item.id == server_side_cursors.id]
+    items = [item for item in examine(Examination(project, facts, 4, 1)) if item.id == server_side_cursors.id]
     assert [item.where for item in items] == [line(project.folder, "shop/settings.py", "DATABASES['plain']")] * 2
 
 
