@@ -122,7 +122,7 @@ def _check_plain(case: Case) -> None:
             'plain HTTP: health = "/healthz/" in [tool.benchapp]'
         )
     if lacking := project_files.missing(case):
-        print(f"note: --plain: add {', '.join(lacking)} to the project's packages", file=sys.stderr)
+        print(f"note: --plain: add {', '.join(lacking)} to the project's requirements.txt", file=sys.stderr)
     print(f"note: {PROGRAM} doctor --plain lists what its settings lack", file=sys.stderr)
 
 

@@ -153,3 +153,35 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     assert ask(host, "/static/admin/css/base.css")[0] == 200
     checked = host.run("benchapp-check").splitlines()
     assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]
+
+
+OWN_SETTINGS = """
+import os
+SECRET_KEY = os.environ.get("SECRET_KEY", "only-here")
+DEBUG = os.environ.get("DEBUG", "1") == "1"
+ALLOWED_HOSTS = os.environ.get("ALLOWED_HOSTS", "127.0.0.1").split(",")
+STATIC_ROOT = BASE_DIR / os.environ.get("BENCHAPP_STATIC_ROOT", "static")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+SECURE_HSTS_SECONDS, SECURE_HSTS_INCLUDE_SUBDOMAINS, SECURE_HSTS_PRELOAD = 300, True, True
+SECURE_REDIRECT_EXEMPT = ["^who/$"]
+"""
+
+
+@pytest.mark.usefixtures("own_var")
+def test_a_project_runs_its_own_settings_on_a_plain_host(host, new_project):
+    folder = new_project(OWN_SETTINGS, '[tool.benchapp]\nhealth = "/who/"\n')
+    (folder / "requirements.txt").write_text("Django\ngunicorn\n")
+    uninstall(host)
+    replace(host, folder)
+    install(host, "nginx-gunicorn", project=open_project(folder, plain=True))
+    assert ask(host, "/who/")[0] == 200
+    settings = host.run("benchapp-manage shell -c 'from django.conf import settings; print(settings.SETTINGS_MODULE)'")
+    assert settings.strip().splitlines()[-1] == "shop.settings"
+    assert ask(host, "/static/admin/css/base.css")[0] == 200
+    assert host.try_run("ls /etc/benchapp/python").returncode != 0
+    assert host.run("benchapp-check").splitlines() == [
+        "ok    benchapp-gunicorn",
+        "ok    benchapp-nginx",
+        "ok    application",
+    ]

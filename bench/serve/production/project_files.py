@@ -218,8 +218,11 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     """The project's environment on the host, with the kit's variables that have a reader on the host."""
     case, places = placed.case, placed.places
     project = case.project
-    if not project.overlaid:
+    static = {"BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/")}
+    if not project.recorded:
         return env
+    if not project.overlaid:
+        return env | static
     read = _read_names()
     kept = {name: value for name, value in opened.renamed(env).items() if name in read or name.startswith(OPTION)}
     # Files in a release would disappear with the release.
@@ -229,7 +232,7 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     if case.servers[0].interface == "asgi":
         found |= opened.overlaid_asgi(project)
     found |= {name: value for name, value in project.project.from_manage.items() if name != PATH}
-    found["BENCHAPP_STATIC_ROOT"] = places.static_root.removeprefix(f"{places.project}/")
+    found |= static
     if files:
         found["BENCHAPP_DATABASE_FILES"] = json.dumps(files, separators=(",", ":"))
     if has_uploads(project):

@@ -68,9 +68,9 @@ def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path,
     folder = new_project(description=HEALTH)
     out = tmp_path / "out"
     assert main(["render", "nginx-gunicorn", "--project", str(folder), "--plain", "--output", str(out)]) == 0
-    assert "add gunicorn to the project's packages" in capsys.readouterr().err
+    assert "add gunicorn to the project's requirements.txt" in capsys.readouterr().err
     files = {str(path.relative_to(out)): path.read_text("utf-8") for path in out.rglob("*") if path.is_file()}
-    assert "DJANGO_SETTINGS_MODULE=shop.settings\n" in files["site.env"]
+    assert {"DJANGO_SETTINGS_MODULE=shop.settings", "BENCHAPP_STATIC_ROOT=var/static"} <= {*files["site.env"].split()}
     for name, text in files.items():
         assert "benchapp_overlay" not in text and "OVERLAID" not in text and "/etc/benchapp/python" not in text, name
     unit = files["systemd/benchapp-gunicorn.service"]
