@@ -87,9 +87,7 @@ def main(args: argparse.Namespace) -> int:
     if processes == values.AUTO:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
         processes, _ = workers.fitting(workers.room(UNLIMITED), worker_mb, names["threads"])
-    unread: tuple[str, ...] = ()
-    if args.plain:
-        unread = inspection.unread_variables(project)
+    unread = inspection.unread_variables(project) if args.plain else ()
     found = findings.examine(
         Examination(project, facts, processes, names["threads"], workers.memory_here_mb(), args.plain, unread)
     )
@@ -105,9 +103,7 @@ def main(args: argparse.Namespace) -> int:
             height = shutil.get_terminal_size(SCREEN).lines
         for line in as_text(project, facts, found, height):
             say(line)
-    if any(item.severity == ERROR for item in found):
-        return 1
-    return 0
+    return int(any(item.severity == ERROR for item in found))
 
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:

@@ -15,6 +15,7 @@ from bench.cli.options import Option
 from bench.errors import BenchError
 from bench.printer import working
 from bench.serve.catalog import catalog, values
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.case import Case, for_files
 from bench.serve.production import advice, containers, inventory, one_host, project_files, several_hosts, target
 from bench.serve.project.findings.code import production_settings
@@ -110,8 +111,8 @@ def _check_settings(case: Case) -> None:
 
 
 def _check_plain(case: Case) -> None:
-    """Raise BenchError for what needs benchapp's settings; print the packages that the project must list."""
-    if case.layers:
+    """Raise BenchError for a layer, or without a health check; print the packages to add to the project's list."""
+    if case.layer_name != NO_LAYER:
         raise BenchError(
             f"--plain: layer {case.layer_name} needs benchapp's settings; leave --plain out, or add benchapp.caching "
             "to your own settings and set reads_environment in [tool.benchapp]"
@@ -119,7 +120,7 @@ def _check_plain(case: Case) -> None:
     if not case.project.description.health_checks:
         raise BenchError(
             "--plain: benchapp's health checks are in its settings; name a path that responds for any host and over "
-            'plain HTTP: health = "/healthz/" in [tool.benchapp]'
+            'plain HTTP: health = "/up/" in [tool.benchapp]'
         )
     if lacking := project_files.missing(case):
         print(f"note: --plain: add {', '.join(lacking)} to the project's requirements.txt", file=sys.stderr)

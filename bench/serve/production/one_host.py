@@ -276,9 +276,9 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
 
 
 def _of_environment(placed: Placed) -> dict[str, list[str]]:
-    """The files with the environment of the site's processes, and those that systemd hands over as credentials.
+    """The files with the environment of the site's processes, and the files handed over as credentials.
 
-    The kit's settings read the secrets from a file, which no child process inherits. Others read their environment.
+    The kit's settings read the secrets from a file: no child process inherits a credential. Others read variables.
     """
     conf = placed.places.conf
     if placed.case.project.recorded:

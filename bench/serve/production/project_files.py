@@ -87,8 +87,7 @@ def names(placed: Placed) -> dict[str, Any]:
     variables           names in its `env_file`; requirements: the file that lists its packages, or empty
     brought             packages of its servers that the project installs itself
     sqlite              aliases of its databases that are SQLite files
-    own_settings        the project's own settings module, if it runs that; else empty
-    tells_loaded        whether each process makes a file after loading the application (benchapp.serving.loaded)
+    own_settings        the project's settings module, if nothing is laid over; tells_loaded: see benchapp.serving.loaded
     """
     case, places = placed.case, placed.places
     project = case.project
@@ -110,13 +109,18 @@ def names(placed: Placed) -> dict[str, Any]:
         "locks": places.conf if project.overlaid else places.project,
         "cache_url": _cache_url(project),
         "variables": sorted(project.project.env.keys() - project.project.from_manage.keys()),
-        "below": str(project.folder.relative_to(root)) if root != project.folder else "",
+        "below": "" if root == project.folder else str(project.folder.relative_to(root)),
         "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
-        "own_settings": project.project.settings if project.recorded and not project.overlaid else "",
-        "tells_loaded": project.overlaid or not project.recorded or "loaded" in first_lines(project.project),
+        **_of_own_settings(project),
     }
+
+
+def _of_own_settings(project: UnderTest) -> dict[str, Any]:
+    if project.overlaid or not project.recorded:
+        return {"own_settings": "", "tells_loaded": True}
+    return {"own_settings": project.project.settings, "tells_loaded": "loaded" in first_lines(project.project)}
 
 
 def _fail_level(case: Case) -> str:

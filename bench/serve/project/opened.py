@@ -495,7 +495,7 @@ def open_project(folder: Path | None = None, describe: Path | None = None, *, pl
     """The project in a folder, the kit's own without one; raises BenchError if the project cannot be served.
 
     describe  another file with the description
-    plain     the project runs its own settings module, whatever variables that reads
+    plain     run the project's own settings module, whatever variables it reads
 
     Facts are read here, so that an import error is reported before anything starts.
     """

@@ -37,10 +37,6 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         ),
         (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
-        (
-            ["gunicorn", "--guard", "drift=off"],
-            "argument --guard: drift=off: no guard is called 'drift'; there are: interference",
-        ),
         (["gunicorn", "--dry-run", "--json"], "--dry-run and --json exclude each other; leave out one of them"),
         (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
     ],

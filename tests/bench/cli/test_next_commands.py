@@ -77,4 +77,4 @@ def test_what_a_run_verified_is_served_again_with_the_project_of_the_run(folder,
     bed = LocalTestBed(journal, outlook=None, load=None, progress=None, project=project, rows=None)
     _, args = parsed(served_again(bed._verifier.options)[1])
     assert (args.project, args.config) == (Path("/srv/my site"), Path("/srv/it's.toml"))
-    assert (args.env, args.set, args.database) == (("NAME=it's",), ("processes=2",), database)
+    assert (args.env, args.set, args.database) == ({"NAME": "it's"}, {"processes": 2}, database)

@@ -106,6 +106,7 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
         (["verify", "--check", "hit,vary"], "argument --check: hit,vary: give each name by itself"),
         (["run", "--capacity", "200ms"], "argument --capacity: 200ms: write it as p95=200ms"),
         (["run", "--guard", "drft=1"], "argument --guard: drft=1: no guard is called 'drft'; did you mean drift?"),
+        (["faults", "--guard", "drift=off"], "drift=off: no guard is called 'drift'; there are: interference"),
         (["run", "--guard", "tool=x"], "argument --guard: tool=x: 'x' is no bound; write a number from 0, or off"),
         (
             ["verify", "--target", "127.0.0.1:8000"],

@@ -84,7 +84,7 @@ def test_the_defaults_are_those_of_the_contract():
     others = "capacity until_decided max_time database project config resume inventory keep_going dry_run all"
     of_commits = "ref same_responses fail_if"
     assert vars(args).keys() == {*names.split(), *others.split(), *of_commits.split()}
-    assert [name for name, value in vars(args).items() if value not in (None, (), False)] == []
+    assert [name for name, value in vars(args).items() if value not in (None, (), {}, False)] == []
 
 
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):

@@ -201,7 +201,6 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     ("words", "message"),
     [
         (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
-        (["--target", "127.0.0.1:8000"],),
         (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a running site; leave out STACK"),
         (
             ["--allow-writes"],

@@ -48,7 +48,7 @@ class Examination:
     """A project with its facts, served by so many processes of so many threads.
 
     memory_mb  MiB of memory that the processes may use together
-    plain      whether it is to run its own settings module on a host
+    plain      whether the host is to run the project's own settings module
     unread     variables of a host's files that the settings do not read; only for a plain one
     """
 

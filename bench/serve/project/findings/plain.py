@@ -1,4 +1,4 @@
-"""Findings: what a project lacks if it runs its own settings module on a host (`render --plain`, `doctor --plain`)."""
+"""Findings: lacks of a project with its own settings module on a host (`render --plain`, `doctor --plain`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def variable_not_read(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "health-check-missing",
     ERROR,
-    f'add a view for any host and over plain HTTP, and name it: health = "/healthz/" in [tool.benchapp] of {FILE}',
+    f'add a view for any host and over plain HTTP, and name it: health = "/up/" in [tool.benchapp] of {FILE}',
     link=f"{SETTINGS_DOCS}secure-redirect-exempt",
 )
 def health_check_missing(examination: Examination) -> Iterator[Occurrence]:

@@ -150,7 +150,7 @@ def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_pat
     printed = made(tmp_path / "f", [PLAIN, OTHER, PICKY])
     assert up.log == ["up", "plain~1", "other~1", "down"]
     assert words(tmp_path / "f") == [("picky", 1, "skipped"), ("plain", 1, "ok"), ("other", 1, "ok")]
-    assert "one with layer none, plain: pass\n" in printed
+    assert "one with layer none, plain: passed\n" in printed
     assert read_faults(tmp_path / "f").info.finished_at
     # The visits stay, the visitors' cookies do not.
     assert [path.name for path in (tmp_path / "f" / "raw").rglob("*.*")] == ["visits.out"]
@@ -206,7 +206,8 @@ def test_a_line_says_what_visitors_noticed():
     seen = {"requests_new": 5, "requests_kept": 5, "failed_new": 2, "failed_kept": 1, "longest_gap_s": 30.94}
     noticed = FaultOutcome(*ids, operator="reload", **seen)
     assert test_bed.line(noticed) == (
-        "one with layer none, application: pass; 3 of 10 requests failed; gap 30.9 s, recovery never; operator: reload"
+        "one with layer none, application: passed; 3 of 10 requests failed; gap 30.9 s, recovery never; "
+        "operator: reload"
     )
     skipped = FaultOutcome(*ids[:-1], "skipped", reason="SQLite is a file")
     assert test_bed.line(skipped) == "one with layer none, application: skipped; SQLite is a file"
