@@ -108,7 +108,8 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     if (directory / FILE).exists():
         raise BenchError(f"{directory}: already holds a reproduction; resume it with --resume {directory}")
     paths.must_be_plain(directory)
-    guards.bounds(args.guard or [])
+    for bound in args.guard or []:
+        guards.parse_bound(bound)
     fresh_directory(directory)
     record = Reproduction(
         format=FORMAT,

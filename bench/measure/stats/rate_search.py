@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -45,7 +45,9 @@ MAX_LIMIT_MS = 10_000.0
 class Limit:
     """A percentile of the latency and its maximum: `p95=200ms`."""
 
-    percentile: Annotated[Literal["p50", "p90", "p95", "p99"], means("Percentile of the latency.")]
+    percentile: Annotated[
+        str, means("Percentile of the latency: p50, p90, p95 or p99."), Meta(pattern="^p(50|90|95|99)$")
+    ]
     milliseconds: Annotated[float, means("Highest latency at that percentile, in milliseconds."), Meta(gt=0)]
 
     @property

@@ -87,7 +87,7 @@ def names(placed: Placed) -> dict[str, Any]:
     variables           names in its `env_file`; requirements: the file that lists its packages, or empty
     brought             packages of its servers that the project installs itself
     sqlite              aliases of its databases that are SQLite files
-    own_settings        the project's settings module, if nothing is laid over; tells_loaded: see benchapp.serving.loaded
+    own_settings        the project's settings module, if nothing is laid over; else empty
     """
     case, places = placed.case, placed.places
     project = case.project
@@ -283,9 +283,11 @@ def listing(folder: Path) -> str:
 def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
     of_services = chain.from_iterable(service.requirements for service in case.services)
-    imported = IMPORTED[:1] if case.web_server_has_static_files else IMPORTED
+    imported = list(IMPORTED)
     if not case.project.overlaid:
-        imported = ()
+        imported = []
+    elif case.web_server_has_static_files:
+        imported = imported[:1]
     return list(dict.fromkeys((*lock_file.of_servers(case.servers), *imported, *of_services)))
 
 

@@ -76,7 +76,7 @@ def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path,
     unit = files["systemd/benchapp-gunicorn.service"]
     assert "EnvironmentFile=/etc/benchapp/secrets.env\n" in unit and "LoadCredential" not in unit
     # No process tells that it has loaded, so the unit waits for none.
-    assert "benchapp-loaded /run/benchapp-gunicorn 0 " in unit
+    assert "benchapp-loaded /run/benchapp-gunicorn 0\n" in unit
     assert "`shop.settings`" in files["INSTALL.md"] and "benchapp doctor --plain" in files["INSTALL.md"]
 
 
