@@ -6,6 +6,7 @@ import io
 import math
 import os
 import random
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -19,19 +20,24 @@ from bench.measure.records.capacity import MAX_REPEATS
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import read_run
 from bench.measure.records.records import Dropped, warmup_s
+from bench.measure.run import plan as planning
 from bench.measure.run import schedules, session
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement
+from bench.measure.run.prepare import Prepared
 from bench.measure.run.race import CANNOT_BE_BEST, GIVEN_UP
 from bench.measure.run.schedules import Replay, counting, counting_steps
 from bench.measure.run.session import Session, TestBed
-from bench.measure.run.tuning import Settings, SettingsSearch, TuningSpace
+from bench.measure.run.tuner import Tuner
 from bench.measure.run.verified import Verified
 from bench.measure.stats.rate_search import Limit
 from bench.printer import Printer
+from bench.serve.deployment.database import NO_DATABASE
 from bench.verify.outcome import Outcome
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, changed, failed
+from tests.bench.measure.run.fake_sites import FakeSites
 from tests.bench.measure.run.test_plan import case
+from tests.cases import kit
 
 ROUNDS = 20
 LIMIT = Limit("p95", 200.0)
@@ -266,13 +272,15 @@ class Killing(TestBed):
         raise AssertionError(reason)
 
     def keep(self):
+        for record in self.outlook.tried_cases:
+            self.journal.case(record)
         self.journal.drop(self.outlook.dropped)
 
 
-def invented(item, attempt):
+def invented(item, attempt, rates=RATES):
     """Every fifth trial is disturbed once."""
     disturbed = attempt == 1 and random.Random(item.key).random() < 0.2
-    return trial(item, "disturbed" if disturbed else "ok")
+    return trial(item, "disturbed" if disturbed else "ok", rates)
 
 
 def fault(item, attempt):
@@ -280,17 +288,21 @@ def fault(item, attempt):
     return replace(item.outcome, status="discarded" if disturbed else "ok", reason="others" if disturbed else None)
 
 
-def search(outlook):
-    """A search for settings with staircases of sites that hold 300 requests/s with each process."""
-    tuned = SettingsSearch(TuningSpace("best", ("processes", "threads"), Settings(1, 1)), margin=0.11)
+def tuned(item, attempt):
+    """The same on a site that holds 100 requests/s with each of at most four processes."""
+    processes = int(re.search(r"processes=(\d+)", item.case.stack)[1])
+    return invented(item, attempt, {item.case.stack: 100.0 * min(processes, 4)})
 
-    def climb(settings, number, before, near):
-        served = case("best", layer=f"{settings.processes}x{settings.threads}")
-        item = Measurement(served.record, 0, number, Deployment(served.served, number))
-        ends = [climbed.low for climbed in before.values() if climbed.low]
-        return schedules.climb(item, LIMIT, outlook, ends, near)
 
-    return tuned.schedule(2, climb)
+def resolve(stack, layer):
+    return FakeSites().resolve(stack, layer, NO_DATABASE)
+
+
+def tuner(info, run):
+    """The search of `benchapp tune` on invented sites, new or resumed."""
+    planned = planning.recorded(info.cases, resolve)
+    prepared = Prepared(info=info, cases=planned, load=None, environment=lambda: ENVIRONMENT, bed=None, before=run)
+    return Tuner(prepared, kit(), FakeSites().bed)
 
 
 def planned_faults():
@@ -305,9 +317,10 @@ PLANS = {
     "rounds": replace(TWO_ROUNDS, latency=True),
     "decided": replace(DECIDED, latency=True),
     "capacity": CAPACITY,
-    "tune": replace(CAPACITY, tunes="best"),
+    "tune": replace(CAPACITY, tunes="gunicorn", stacks=("gunicorn@processes=4,threads=4",)),
     "faults": replace(INFO.plan, faults=("worker",)),
 }
+MADE_BY = {"tune": tuned, "faults": fault}
 
 
 class Quiet:
@@ -323,27 +336,36 @@ class Quiet:
         pass
 
 
-def schedule_of(kind, outlook):
+def cases_of(kind):
+    """The cases that a run begins with."""
+    if kind == "tune":
+        usual = resolve(*PLANS["tune"].stacks, "none")
+        return [planning.PlannedCase(planning.record(usual, "home"), usual)]
+    return PAIR if kind == "capacity" else cases()
+
+
+def schedule_of(kind, info, outlook, run):
     if kind == "faults":
         return faults.schedule(planned_faults())
     if kind == "tune":
-        return search(outlook)
-    return schedules.of_plan(PLANS[kind], PAIR if kind == "capacity" else cases(), outlook)
+        return tuner(info, run).schedule(outlook)
+    return schedules.of_plan(info.plan, cases_of(kind), outlook)
 
 
 def once(kind, folder, allowed):
     """Begin a run, or resume it, until so many records were made."""
-    plan, run = PLANS[kind], read_run(folder) if folder.exists() else None
+    run = read_run(folder) if folder.exists() else None
     made = (*run.trials, *run.latency, *run.outcomes) if run else ()
+    plan = PLANS[kind]
+    info = run.info if run else replace(INFO, plan=plan, cases=tuple(item.record for item in cases_of(kind)))
     records = counting_steps(made) if plan.capacity else counting(made)
     outlook = Outlook(plan, () if kind == "faults" else records, Verified())
-    replay = Replay(schedule_of(kind, outlook), records)
-    info = replace(run.info if run else INFO, plan=plan)
+    replay = Replay(schedule_of(kind, info, outlook, run), records)
     if run:
         journal = session.resume(folder, info, lambda: ENVIRONMENT, replay)
     else:
         journal = session.begin(folder, "", info, lambda: ENVIRONMENT)
-    bed = Killing(journal, allowed, fault if kind == "faults" else invented, outlook)
+    bed = Killing(journal, allowed, MADE_BY.get(kind, invented), outlook)
     with Interrupts() as interrupts:
         made_before = [record.key for record in made]
         Session(journal, replay, bed, Quiet(), made_before).go(interrupts, keep_going=True)
@@ -352,7 +374,7 @@ def once(kind, folder, allowed):
 def result(folder):
     run = read_run(folder)
     made = [(record.key, record.status) for record in (*run.trials, *run.latency, *run.outcomes)]
-    return made, run.info.dropped, run.info.ended_by
+    return made, run.info.cases, run.info.dropped, run.info.ended_by
 
 
 @pytest.mark.parametrize("kind", PLANS)
