@@ -3,24 +3,35 @@ containers, except for the places of their files."""
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import shlex
+import subprocess
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from bench import programs as installed
-from bench.serve.catalog import catalog, compatibility
+from bench.serve.catalog import catalog, compatibility, sizes
+from bench.serve.deployment import database, deployment, takeover
+from bench.serve.deployment.chain import Chain
 from bench.serve.deployment.layout import HostPaths, Layout
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import OPEN_FILES, Program, programs, site_env
+from bench.serve.machine import ports, supervise
+from bench.serve.machine.cgroups import Group
+from bench.serve.machine.identity import GUARD, Identity
 from bench.serve.production import containers, one_host
+from bench.serve.project import commands
 from bench.serve.project.description import Worker
 from bench.serve.project.opened import UnderTest
+from bench.serve.project.run_command import INHERITED
 from tests.bench.serve.production.test_containers import SERVER_NAMES, of_compose, of_pod, on_a_host, pod
 from tests.bench.serve.production.test_workers import unit
 from tests.cases import kit, production
@@ -95,12 +106,18 @@ def facts_here(placed: Placed, host: Placed) -> dict[str, Facts]:
 
 
 def unit_words(lines: dict[str, list[str]], program: Program) -> list[str]:
-    """The command of a unit in the foreground, on the socket that others know, which systemd may hold for it."""
-    words = shlex.split(lines["ExecStart"][0].replace("%%", "%").replace("$$", "$"))
+    """The command of a unit without the words about the socket that systemd holds for it."""
+    words = started_words(lines)
     taken = program.server.inherits if program.server else ()
     if isinstance(taken, tuple) and taken:
         assert words[-len(taken) :] == list(taken)
         words = words[: -len(taken)]
+    return words
+
+
+def started_words(lines: dict[str, list[str]]) -> list[str]:
+    """The command of a unit in the foreground, on the socket that others know."""
+    words = shlex.split(lines["ExecStart"][0].replace("%%", "%").replace("$$", "$"))
     for line in lines.get("ExecStartPost", []):
         own, *link = shlex.split(line)[4:] or [""]
         words = [word.replace(own, link[0]) if link else word for word in words]
@@ -130,6 +147,12 @@ def facts_of_units(folder: Path, placed: Placed) -> dict[str, Facts]:
     return found
 
 
+def variables(file: Path) -> dict[str, str]:
+    """The variables of a file of an environment."""
+    lines = file.read_text("utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
 def in_container(words: list[str]) -> list[str]:
     """The command of a container without the shell that removes a socket file before it, on the address of a host."""
     words = [on_a_host(word).replace("0.0.0.0", "127.0.0.1") for word in words]
@@ -149,8 +172,7 @@ def test_a_program_is_the_same_here_on_a_host_and_in_containers(stack, layer, pr
 
     one_host.write(case, tmp_path / "host")
     assert facts_of_units(tmp_path / "host", host) == expected
-    lines = (tmp_path / "host/site.env").read_text("utf-8").splitlines()
-    rendered = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    rendered = variables(tmp_path / "host/site.env")
     assert rendered.pop("DJANGO_SETTINGS_MODULE") == "config.settings"
     of_site = {name: without_places(value, here(host).places, host) for name, value in site_env(here(host)).items()}
     assert {name: without_places(value, host.places, host) for name, value in rendered.items()} == of_site
@@ -180,6 +202,157 @@ def test_a_program_is_the_same_here_on_a_host_and_in_containers(stack, layer, pr
         env = {item["name"]: without_places(item["value"], in_one, host) for item in of.get("env", [])}
         mounts = {mount["name"] for mount in of["volumeMounts"]}
         assert (env, "secrets" in mounts) == (expected[name]["env"], expected[name]["site"])
+
+
+# ------------------------------------------------------------------------------------------------- what is started here
+
+
+# Variables of every program here. Of a unit systemd gives some, and a release is read-only.
+COMMON = {"HOME", "TMPDIR", "PYTHONDONTWRITEBYTECODE", *INHERITED}
+# The secrets of the site: on a host, in a file that is not rendered.
+SECRETS = {"DATABASE_URL", "SECRET_KEY"}
+# On a host each release has its static files in its folder.
+ONLY_HERE = {"BENCHAPP_STATIC_ROOT"}
+ME = Identity("me", os.geteuid(), os.getegid(), ("setpriv", *GUARD, "--reuid", "me", "--"))
+GROUP = Group((Path("/sys/fs/cgroup/of-this-test"),), 2)
+
+
+class NeverRun:
+    """The arguments of a started process, which never runs. No process of Linux has its number."""
+
+    pid = 2**22 + 1
+
+    def __init__(self, argv: list[str], **how: Any):
+        self.argv, self.how = argv, how
+        self.status: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the program, as of its log."""
+        return Path(self.how["stdout"].name).stem
+
+    def send_signal(self, number: int) -> None:
+        self.status = 0
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def wait(self, timeout: float | None = None) -> None:
+        pass
+
+
+class Held:
+    """A socket for a server to inherit, which nobody listens on."""
+
+    def __init__(self, address: supervise.Address, backlog: int, identity: Identity):
+        self.address, self.backlog = address, backlog
+
+    def fileno(self) -> Held:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[NeverRun]:
+    """Every process of a deployment in order, none of which runs: all else of a start is real."""
+    made: list[NeverRun] = []
+
+    def start(argv: list[str], **how: Any) -> NeverRun:
+        made.append(NeverRun(argv, **how))
+        return made[-1]
+
+    monkeypatch.setattr(supervise, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": start}))
+    monkeypatch.setattr(takeover, "listening_socket", Held)
+    for wait in ("wait_accepting", "wait_command", "wait_healthy"):
+        monkeypatch.setattr(supervise, wait, lambda *_: None)
+    # The rows and the files of the site, and what this machine can and may do, are no part of a program.
+    for module, name in ((database, "check"), (database, "prepare"), (commands, "collect_static")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(deployment, "_prepare_front", lambda *_: None)
+    monkeypatch.setattr(ports, "free_port", count(8001).__next__)
+    monkeypatch.setattr(UnderTest, "worker", lambda *_: ME)
+    monkeypatch.setattr(sizes, "group", lambda size: GROUP)
+    monkeypatch.setattr(Group, "create", lambda group, limits: None)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, resource.RLIM_INFINITY))
+    return made
+
+
+def facts_of_started(process: NeverRun, chain: Chain, host: Placed) -> Facts:
+    """A program as it was started on this machine."""
+    words, before = list(process.argv), []
+    for _ in range(3):
+        at = words.index("--") + 1
+        before.append(words[:at])
+        words = words[at:]
+    in_group, limited, as_user = before
+    assert Path(limited[0]).name == "prlimit"
+    held = process.how["stdin"]
+    if isinstance(held, Held):
+        assert words[: len(takeover.INHERITING)] == list(takeover.INHERITING)
+        words = words[len(takeover.INHERITING) :]
+
+    def neutral(text: str) -> str:
+        # A link leads from the socket file that others know to the program's own.
+        for link in Path(chain.placed.places.run).iterdir():
+            if link.is_symlink():
+                text = text.replace(str(link.readlink()), str(link))
+        return without_places(text, chain.placed.places, host)
+
+    env = process.how["env"]
+    own = env.keys() - COMMON - SECRETS - ONLY_HERE
+    return {
+        "words": [neutral(word) for word in words],
+        "env": {name: neutral(env[name]) for name in own},
+        "secrets": SECRETS & env.keys(),
+        "folder": neutral(str(process.how["cwd"])) if env.keys() >= SECRETS else "",
+        "user": as_user[as_user.index("--reuid") + 1],
+        "files": limited[1:],
+        "limited": in_group == list(GROUP.join),
+        "socket": (neutral(held.address.endpoint), held.backlog) if isinstance(held, Held) else None,
+    }
+
+
+def facts_of_unit(folder: Path, name: str, host: Placed) -> Facts:
+    """A program as systemd starts it."""
+    lines, sockets = unit(folder / f"systemd/benchapp-{name}.service"), folder / f"systemd/benchapp-{name}.socket"
+    own = dict(line.split("=", 1) for line in lines.get("Environment", []) if LOADED not in line)
+    of_site = "EnvironmentFile" in lines
+    if of_site:
+        assert lines["LoadCredential"] == ["secrets.env:/etc/benchapp/secrets.env"]
+        own = {**variables(folder / "site.env"), **own}
+    held = None
+    if sockets.exists():
+        of_socket = unit(sockets)
+        held = (without_places(of_socket["ListenStream"][0], host.places, host), int(of_socket["Backlog"][0]))
+    (user,) = lines["User"]
+    assert user in {getattr(host.places, name) for name in USERS}
+    return {
+        "words": [without_places(word, host.places, host) for word in started_words(lines)],
+        "env": {name: without_places(value, host.places, host) for name, value in own.items()},
+        "secrets": SECRETS if of_site else set(),
+        "folder": without_places(lines["WorkingDirectory"][0], host.places, host) if of_site else "",
+        "user": ME.user,
+        "files": [f"--nofile={lines['LimitNOFILE'][0]}", "--"],
+        "limited": lines["Slice"] == ["benchapp.slice"],
+        "socket": held,
+    }
+
+
+@pytest.mark.parametrize(("stack", "layer"), [*((stack, "none") for stack in STACKS), *LAYERED])
+def test_a_program_is_started_here_as_its_unit_starts_it(stack, layer, project, started, tmp_path):
+    """One user starts all of them here: nobody except root may start a program as another user. A host has a user for
+    the application, one for web servers and one for caches; the test above compares whose each program is.
+    """
+    case = replace(production(stack, layer, project, SIZE), user_env={"GREETING": "hello"})
+    needs("prlimit", *(name for service in case.services for name in service.programs.values()))
+    host = one_host.in_production(case, "127.0.0.1")
+    one_host.write(case, tmp_path / "host")
+    with deployment.deployed(host.case, port=host.places.port, run_dir=tmp_path / "run") as running:
+        found = {process.name: facts_of_started(process, running.chain, host) for process in started}
+    assert found == {name: facts_of_unit(tmp_path / "host", name, host) for name in found}
+    assert found.keys() == {program.name for program in programs(host)}
 
 
 def test_the_size_limits_all_programs_alike(tmp_path):
