@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import paths
-from bench.cli import argument_types
+from bench.cli import argument_types, options
 from bench.cli.options import RESULTS, SERVED, Option, project_folder
 from bench.errors import BenchError
 from bench.measure import load, stats
@@ -169,14 +169,7 @@ STOPS = (ROUNDS, UNTIL_DECIDED, MAX_TIME, MARGIN, FAIL_IF, GUARD, KEEP_GOING)
 
 # --- Results -------------------------------------------------------------------------------------
 
-OUTPUT = Option(
-    ("-o", "--output"),
-    "folder of the results (default: results/DATE-TIME)",
-    RESULTS,
-    "DIR",
-    _results_folder,
-    hosts=True,
-)
+OUTPUT = replace(options.OUTPUT, help="folder of the results (default: results/DATE-TIME)", read=_results_folder)
 OUTPUT_PAGE = replace(OUTPUT, help="the page (default: DIR/report.html)", metavar="FILE", read=Path)
 RESUME = Option(
     ("--resume",),
@@ -196,4 +189,6 @@ SCHEMA = Option(("--schema",), "print the JSON Schema of the files of results", 
 FOLDERS = Option(("DIR",), "folder of a run or of faults", RESULTS, "DIR", _results_folder, many=True, usual=())
 BEFORE = Option(("DIR_A",), "folder of a run", RESULTS, "DIR_A", _results_folder)
 AFTER = replace(BEFORE, names=("DIR_B",), help="folder of the run to compare with it", metavar="DIR_B")
-FORCE_COMPARE = Option(("--force",), "compare runs from different environments anyway", RESULTS)
+FORCE_COMPARE = replace(
+    options.FORCE, help="compare runs from different environments anyway", group=RESULTS, hosts=False
+)

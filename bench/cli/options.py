@@ -228,7 +228,15 @@ ALLOW_WRITES = Option(
 RESULTS = "results"
 
 JSON = Option(("--json",), "as JSON, for programs", RESULTS, resumes=True, hosts=True, target=True)
+OUTPUT = Option(("-o", "--output"), "a new or empty folder", RESULTS, "DIR", Path, hosts=True)
 LIST_FINDINGS = Option(("--list",), "list all rules, and examine nothing", RESULTS)
+
+
+def format_of(names: Sequence[str], text: str) -> Option:
+    """The option for one of several forms of the output."""
+    read, complete = argument_types.choice(names), lambda _: names
+    return Option(("--format",), text, RESULTS, "FORMAT", read, complete=complete)
+
 
 # --- Files and servers ---------------------------------------------------------------------------
 
@@ -241,6 +249,7 @@ VALUES = Option(
     hosts=True,
     excludes=("--local",),
 )
+FORCE = Option(("--force",), "also render a stack unfit for production", "files", hosts=True)
 LOCAL = Option(("--local",), "files for `up` on this machine", "files")
 PORT = Option(("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.port)
 RESTART = Option(("--restart",), "restart dead processes, as systemd does, and say so", SERVED)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import PROGRAM
-from bench.cli import argument_types, options
-from bench.cli.options import Option
+from bench.cli import options
 from bench.errors import BenchError
 from bench.printer import working
 from bench.serve.catalog import catalog, values
@@ -23,25 +22,20 @@ from bench.serve.project.findings.code import production_settings
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
 PUBLIC_KEY = "security.W009"
 
-OUTPUT = Option(("-o", "--output"), "a new or empty folder", options.RESULTS, "DIR", Path, required=True, hosts=True)
+OUTPUT = replace(options.OUTPUT, required=True)
 FORMATS = ("systemd", *containers.FORMS)
-FORMAT = Option(
-    ("--format",),
-    f"{', '.join(FORMATS)} (default: {FORMATS[0]})",
-    "files",
-    "FORMAT",
-    argument_types.choice(FORMATS),
-    complete=lambda _: FORMATS,
+FORMAT = replace(
+    options.format_of(FORMATS, f"{', '.join(FORMATS)} (default: {FORMATS[0]})"),
+    group="files",
     hosts=True,
     excludes=("--local", "--inventory"),
 )
 PLAIN = replace(options.PLAIN, hosts=True, excludes=("--local",))
-FORCE = Option(("--force",), "also render a stack unfit for production", "files", hosts=True)
 
 OPTIONS = (
     *(options.STACK, options.LAYER, options.SIZE, options.DATABASE, options.ENV, options.SET, options.PYTHON),
     *(options.PROJECT, options.CONFIG, replace(options.INVENTORY, help="for the hosts of that inventory", source="")),
-    *(OUTPUT, options.VALUES, options.LOCAL, PLAIN, FORMAT, FORCE),
+    *(OUTPUT, options.VALUES, options.LOCAL, PLAIN, FORMAT, options.FORCE),
 )
 
 

@@ -7,9 +7,9 @@ for a README. With --schema, print the JSON Schema of the files of results and o
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
-from bench.cli import argument_types, measure_options, options
-from bench.cli.options import Option
+from bench.cli import measure_options, options
 from bench.errors import BenchError
 from bench.measure.records import schema
 from bench.measure.records.folder import read_run
@@ -17,13 +17,8 @@ from bench.measure.report import ci, write
 from bench.measure.report.document import Document
 from bench.printer import say, working
 
-FORMAT = Option(
-    ("--format",),
-    f"print it for continuous integration: {', '.join(ci.FORMATS)}",
-    options.RESULTS,
-    "FORMAT",
-    argument_types.choice(ci.FORMATS),
-    complete=lambda _: ci.FORMATS,
+FORMAT = replace(
+    options.format_of(ci.FORMATS, f"print it for continuous integration: {', '.join(ci.FORMATS)}"),
     excludes=("--json", "--schema"),
 )
 

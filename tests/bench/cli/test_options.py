@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
+from collections import Counter
 
 import pytest
 
+from bench import paths
 from bench.cli import argument_types, main, options
 from bench.errors import BenchError
 
@@ -49,6 +52,17 @@ def test_a_source_of_the_plan_refuses_what_it_settles(name, option, source):
         option.name,
         *names,
     }
+
+
+def test_each_option_is_declared_once():
+    """Other commands derive theirs from the same declaration, by `replace`."""
+    declared = Counter[str]()
+    for path in sorted((paths.KIT / "bench" / "cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Option":
+                declared.update(ast.literal_eval(node.args[0]))
+    assert len(declared) > 40
+    assert [name for name, times in declared.items() if times > 1] == []
 
 
 def test_the_last_value_of_a_name_counts():
