@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ def latency_ms(trial: Trial, limit: Limit) -> float | None:
     """The limit's percentile of a trial in milliseconds, however few requests lie beyond; None without responses."""
     merged = histogram.merged([trial.histogram])
     if merged and merged.total_count:
-        return float(merged.get_value_at_percentile(limit.percent) / 1000)
+        return histogram.percentile_ms(merged, limit.percent)
     return None
 
 
@@ -63,8 +64,13 @@ class Staircase:
     def add(self, trial: Trial) -> None:
         """Add the next trial. An inconclusive trial does not replace a conclusive one at the same rate."""
         rate, is_inconclusive = trial.level, _is_inconclusive(trial)
-        self._halves[rate] = self._halves.get(rate, 0) + (1 if is_inconclusive else TRIES)
-        self._again = rate if is_inconclusive and self._halves[rate] <= MAX_REPEATS else None
+        counts_for = TRIES
+        if is_inconclusive:
+            counts_for = 1
+        self._halves[rate] = self._halves.get(rate, 0) + counts_for
+        self._again = None
+        if is_inconclusive and self._halves[rate] <= MAX_REPEATS:
+            self._again = rate
         if not is_inconclusive or rate not in self.trials or _is_inconclusive(self.trials[rate]):
             self.trials[rate] = trial
         counted = self.trials[rate]
@@ -117,6 +123,15 @@ class Staircase:
         if not self.highest:
             return 0.0
         return self.highest.throughput or 0.0
+
+    @property
+    def step(self) -> float:
+        """Upper bound of the highest trial's requests/s as a multiple; infinity if no rate failed, 1 if none held."""
+        if not self.achieved:
+            return 1.0
+        if self.high is None:
+            return math.inf
+        return self.high / self.achieved
 
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:

@@ -119,4 +119,6 @@ class FaultOutcome:
         """`failed`, `discarded`, `skipped`, `known limitation` or `passed`."""
         if self.status != "ok":
             return self.status
-        return "known limitation" if self.known_limitation else "passed"
+        if self.known_limitation:
+            return "known limitation"
+        return "passed"

@@ -67,6 +67,11 @@ class Run:
         return {trial.trial_id: trial for trial in self.trials}
 
     @property
+    def latest_of_all(self) -> dict[str, Trial]:
+        """Trial id -> its last record, also of the trials at one rate."""
+        return self.latest | {trial.trial_id: trial for trial in self.latency}
+
+    @property
     def latest_outcomes(self) -> dict[str, FaultOutcome]:
         """Fault id -> its last outcome."""
         return {outcome.fault_id: outcome for outcome in self.outcomes}
@@ -204,13 +209,14 @@ def _content(path: Path) -> bytes:
 
 def _lines(path: Path) -> list[bytes]:
     """The lines of a file, except a torn last line left by a kill; empty without the file."""
-    lines = []
-    if path.exists():
-        lines = [line for line in _content(path).split(b"\n") if line.strip()]
-    try:
-        msgspec.json.decode(lines[-1] if lines else b"{}")
-    except NOT_JSON:
-        lines.pop()
+    if not path.exists():
+        return []
+    lines = [line for line in _content(path).split(b"\n") if line.strip()]
+    if lines:
+        try:
+            msgspec.json.decode(lines[-1])
+        except NOT_JSON:
+            lines.pop()
     return lines
 
 

@@ -17,7 +17,7 @@ from bench.means import means
 from bench.measure.stats.rate_search import Limit
 from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
-from bench.words import option_words, setting_words
+from bench.words import case_name, option_words, setting_words
 
 # No earlier one is read: its guards and figures have other names and meanings.
 FORMAT = 6
@@ -159,7 +159,9 @@ class Plan:
         """The command that made the folder and resumes it."""
         if self.tunes:
             return "tune"
-        return "faults" if self.faults else "run"
+        if self.faults:
+            return "faults"
+        return "run"
 
     @property
     def size(self) -> str:
@@ -198,6 +200,11 @@ class CaseRecord:
         bool, means("Whether its server in front speaks no TLS, so that production needs a proxy.")
     ] = False
     caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
+
+    @property
+    def name(self) -> str:
+        """The stack with its layer, in words."""
+        return case_name(self.stack, self.layer)
 
 
 # Reasons for the end of a run until decided.

@@ -271,7 +271,7 @@ class Trial(TrialIdentity):
     @property
     def imbalance(self) -> float | None:
         """Load of the busiest worker as a multiple of the workers' mean; None with fewer than two workers."""
-        used = (self.costs.worker_cpu_seconds if self.costs else None) or ()
+        used = (self.costs and self.costs.worker_cpu_seconds) or ()
         total = sum(used)
         if len(used) > 1 and total:
             return used[0] * len(used) / total
@@ -290,15 +290,22 @@ class Trial(TrialIdentity):
 
 def total(values: Mapping[str, float | None] | None) -> float | None:
     """The sum over servers and services; None if empty, or if one value is missing."""
-    known = [value for value in (values or {}).values() if value is not None]
-    if values and len(known) == len(values):
-        return sum(known)
-    return None
+    if not values:
+        return None
+    measured = known(values.values())
+    if len(measured) < len(values):
+        return None
+    return sum(measured)
 
 
 def largest(values: Iterable[Count | None]) -> Count | None:
     """The largest measured value; None without one."""
-    return max((value for value in values if value is not None), default=None)
+    return max(known(values), default=None)
+
+
+def known(values: Iterable[Count | None]) -> list[Count]:
+    """The measured values."""
+    return [value for value in values if value is not None]
 
 
 def discarded_by(trial: Trial) -> list[tuple[str, str]]:

@@ -12,12 +12,14 @@ from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
 from bench.measure.report import facts, fault_rows, ranking, recommendation
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
-from bench.measure.report.loads import median_or_none
+from bench.measure.report.loads import median_of
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.host_costs import HostCosts
 from bench.words import case_name, first_names, plural
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes
+# Fields of HostCosts and of HostRow.
+HOST_FIGURES = ("cpu_share", "memory_peak_bytes", "link_peak_share", "database_connections_peak", "requests_share")
 
 
 def read(directories: Iterable[Path]) -> list[Run]:
@@ -28,8 +30,11 @@ def read(directories: Iterable[Path]) -> list[Run]:
     found = []
     for directory in directories:
         found.append(read_measured(directory))
-        if not found[-1].info.plan.faults and is_faults(beside := directory / FAULTS):
-            found += [run for run in [read_run(beside)] if run.outcomes]
+        if found[-1].info.plan.faults or not is_faults(directory / FAULTS):
+            continue
+        beside = read_run(directory / FAULTS)
+        if beside.outcomes:
+            found.append(beside)
     return found
 
 
@@ -52,7 +57,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
     hosts: list[HostRow] = []
     for number, run in enumerate(every):
         if not run.info.plan.faults:
-            alike = [case for case in every_fault if _same_machine(run, every[case.run])]
+            alike = [case for case in every_fault if _machine(every[case.run]) == _machine(run)]
             project, more = facts.project_options(run), facts.more_rounds(run)
             for place in ranking.places(run):
                 boards.append(recommendation.recommended(ranking.board(place, number, alike), project, more))
@@ -72,9 +77,8 @@ def document(every: Sequence[Run], page: Path) -> Document:
     )
 
 
-def _same_machine(first: Run, second: Run) -> bool:
-    a, b = first.environment, second.environment
-    return (a.cpu_model, a.cores) == (b.cpu_model, b.cores)
+def _machine(run: Run) -> tuple[str | None, int]:
+    return run.environment.cpu_model, run.environment.cores
 
 
 def _facts(run: Run, page: Path, name: str) -> RunFacts:
@@ -155,14 +159,5 @@ def _hosts(run: Run) -> Iterable[HostRow]:
             for name, costs in (trial.condition.hosts or {}).items():
                 key = (case_name(trial.stack, trial.layer), trial.workload, name)
                 found.setdefault(key, []).append(costs)
-    for (case, workload, name), every in found.items():
-        yield HostRow(
-            case,
-            workload,
-            name,
-            cpu_share=median_or_none(costs.cpu_share for costs in every),
-            memory_peak_bytes=median_or_none(costs.memory_peak_bytes for costs in every),
-            link_peak_share=median_or_none(costs.link_peak_share for costs in every),
-            database_connections_peak=median_or_none(costs.database_connections_peak for costs in every),
-            requests_share=median_or_none(costs.requests_share for costs in every),
-        )
+    for (case, workload, host), every in found.items():
+        yield HostRow(case, workload, host, **{figure: median_of(every, figure) for figure in HOST_FIGURES})

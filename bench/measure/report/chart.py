@@ -19,7 +19,7 @@ from bench.words import number, printable
 
 COLOURS = 7  # c0 is the baseline's; c1 to c6 are those of Okabe and Ito
 WIDE = 8  # from this many times the lowest figure on, an axis is logarithmic
-STRIP, LINES = 22, 240  # heights in pixels
+STRIP, LINES, LABEL = 22, 240, 11  # heights in pixels
 LEFT, RIGHT = 1.5, 98.5  # per cent of the width that the axis spans
 
 
@@ -32,11 +32,15 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
             if key != "cls":
                 attribute = key.replace("_", "-")
             pairs += f' {attribute}="{escape(_text(value))}"'
-    content = "".join(child if isinstance(child, Markup) else escape(_text(child)) for child in children)
-    return Markup(f"<{name}{pairs}>{content}</{name}>" if children else f"<{name}{pairs}/>")
+    if not children:
+        return Markup(f"<{name}{pairs}/>")
+    content = Markup("").join(map(_text, children))
+    return Markup(f"<{name}{pairs}>{content}</{name}>")
 
 
 def _text(value: object) -> str:
+    if isinstance(value, Markup):
+        return value
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return printable(value)
@@ -70,16 +74,20 @@ class Axis:
             share = (value - self.low) / (self.high - self.low)
         return LEFT + share * (RIGHT - LEFT)
 
+    def _has(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
     @property
     def ticks(self) -> list[float]:
         """Round values on the axis: 1, 2 and 5 times a power of ten, three to five of them."""
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
-            found = [power for power in powers if self.low <= power <= self.high]
+            found = list(filter(self._has, powers))
             if len(found) < 3:
-                values = [times * power for power, times in itertools.product(powers, (1, 2, 5))]
-                found = [value for value in values if self.low <= value <= self.high]
+                found = []
+                for power in powers:
+                    found += filter(self._has, (power, 2 * power, 5 * power))
             if len(found) > 1:
                 return found[:: math.ceil(len(found) / 5)]
         step = 10.0 ** math.floor(math.log10(self.high - self.low))
@@ -88,10 +96,10 @@ class Axis:
         return [step * count for count in range(first, math.floor(self.high / step) + 1)]
 
 
-def _strip(axis: Axis, *parts: Markup, height: int = STRIP) -> Markup:
+def _strip(axis: Axis, *parts: Markup) -> Markup:
     """A row's picture over the lines of the axis, hidden from screen readers, because the row has the figures."""
-    grid = [tag("line", x1=_at(axis, tick), x2=_at(axis, tick), y1=0, y2=height, cls="grid") for tick in axis.ticks]
-    return tag("svg", *grid, *parts, width="100%", height=height, cls="strip", aria_hidden="true")
+    grid = [tag("line", x1=_at(axis, tick), x2=_at(axis, tick), y1=0, y2=STRIP, cls="grid") for tick in axis.ticks]
+    return tag("svg", *grid, *parts, width="100%", height=STRIP, cls="strip", aria_hidden="true")
 
 
 def _at(axis: Axis, value: float) -> str:
@@ -114,7 +122,9 @@ def _anchor(axis: Axis, tick: float) -> str:
     place = axis.at(tick)
     if place < 8:
         return "tick first"
-    return "tick last" if place > 92 else "tick"
+    if place > 92:
+        return "tick last"
+    return "tick"
 
 
 def dots(axis: Axis, rates: Iterable[float], colour: int) -> Markup:
@@ -131,8 +141,8 @@ def dots(axis: Axis, rates: Iterable[float], colour: int) -> Markup:
 def interval(axis: Axis, estimate: float, low: float | None, high: float | None) -> Markup:
     """A ratio as a dot with its interval as a line; an unbounded one extends to the edge."""
     middle = STRIP / 2
-    ends = _at(axis, axis.low if low is None else low), _at(axis, axis.high if high is None else high)
-    line = tag("line", x1=ends[0], x2=ends[1], y1=middle, y2=middle, cls="interval")
+    ends = {"x1": _at(axis, low or axis.low), "x2": _at(axis, high or axis.high)}
+    line = tag("line", **ends, y1=middle, y2=middle, cls="interval")
     return _strip(axis, line, tag("circle", cx=_at(axis, estimate), cy=middle, r=3.5, cls="estimate"))
 
 
@@ -142,8 +152,10 @@ Line = tuple[str, int, Sequence[tuple[float, float]]]  # label, colour, points
 def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Markup:
     """Figures over the level: a line for each case, with its number in the table; `limit` is a dashed line."""
     every = list(itertools.chain.from_iterable(points for _, _, points in series))
-    limits = [limit] if limit else []
-    across, up = Axis.of(x for x, _ in every), Axis.of([*(y for _, y in every), *limits])
+    values = [y for _, y in every]
+    if limit:
+        values.append(limit)
+    across, up = Axis.of(x for x, _ in every), Axis.of(values)
     top, bottom = 14.0, LINES - 22.0
 
     def x(value: float) -> str:
@@ -167,15 +179,15 @@ def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Mar
     return tag("svg", *parts, width="100%", height=LINES, cls="lines", role="img", aria_label=title)
 
 
-def _apart(places: Mapping[str, float], bottom: float, room: float = 11) -> dict[str, float]:
+def _apart(places: Mapping[str, float], bottom: float) -> dict[str, float]:
     """Move labels down to avoid overlaps, and up again to stay inside the picture."""
     found: dict[str, float] = {}
     last = -math.inf
     for label, place in sorted(places.items(), key=lambda item: item[1]):
-        last = found[label] = max(place, last + room)
-    last = bottom + room
+        last = found[label] = max(place, last + LABEL)
+    last = bottom + LABEL
     for label in reversed(found):
-        last = found[label] = min(found[label], last - room)
+        last = found[label] = min(found[label], last - LABEL)
     return found
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from bench.measure.records.folder import Run
 from bench.measure.report.comparison import ratio_interval, tables
 from bench.measure.report.document import Document
-from bench.measure.report.ref_comparison import RefComparison, compare_refs
+from bench.measure.report.ref_comparison import RefComparison, compare_refs, figure
 from bench.words import number
 
 GITHUB, ACTION, BENCHER = "github", "github-action-benchmark", "bencher"
@@ -20,15 +20,20 @@ def written(form: str, runs: Sequence[Run], document: Document) -> str:
     """The text of a format for these runs and their document."""
     if form == GITHUB:
         return markdown(runs, document)
-    return json.dumps(action(runs) if form == ACTION else bencher(runs), indent=2) + "\n"
+    figures = {ACTION: action, BENCHER: bencher}[form](runs)
+    return json.dumps(figures, indent=2) + "\n"
 
 
 def markdown(runs: Sequence[Run], document: Document) -> str:
     """The verdict, and a table of each run's commits, otherwise of its cases."""
     lines = ["## benchapp", "", *document.answer, ""]
     for run in runs:
-        compared = compare_refs(run)
-        lines += _table_of_refs(compared) if compared else _table_of_cases(run)
+        if compared := compare_refs(run):
+            lines += _table_of_refs(compared)
+        else:
+            lines += ["| case | requests/s |", "|---|---|"]
+            lines += [f"| {name} | {number(rate)} |" for name, rate in _rates(run)]
+            lines.append("")
         lines += [f"- {note}" for note in run.info.notes]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -36,19 +41,13 @@ def markdown(runs: Sequence[Run], document: Document) -> str:
 def _table_of_refs(comparisons: Sequence[RefComparison]) -> list[str]:
     lines = ["| case | commits | requests/s | ratio (95 %) | queries | verdict |", "|---|---|---|---|---|---|"]
     for item in comparisons:
-        queries = " → ".join("?" if value is None else f"{value:g}" for value in item.queries)
+        queries = " → ".join(figure(value, "g") for value in item.queries)
         rates = f"{number(item.first_rate)} → {number(item.other_rate)}"
         ratio = f"{number(item.ratio)} ({ratio_interval(item.low, item.high)})"
-        bold = f"{item.verdict}"
+        bold: str = item.verdict
         if item.verdict == "slower" or item.more_queries:
             bold = f"**{item.verdict}**"
         lines.append(f"| {item.case} | `{item.first}` → `{item.other}` | {rates} | {ratio} | {queries} | {bold} |")
-    return [*lines, ""]
-
-
-def _table_of_cases(run: Run) -> list[str]:
-    lines = ["| case | requests/s |", "|---|---|"]
-    lines += [f"| {name} | {number(rate)} |" for name, rate in _rates(run)]
     return [*lines, ""]
 
 

@@ -19,7 +19,7 @@ from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
-from bench.measure.stats import Estimate, Table
+from bench.measure.stats import Table
 from bench.words import INCONCLUSIVE, LEADS, TIES, interval_text, number, one_line, plural, setting_words, size
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
@@ -107,8 +107,13 @@ def compare(before: Run, after: Run) -> RunComparison:
             "compare runs of the same stacks, layers, workloads and levels"
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
+    cases = []
+    for key in shared:
+        a, b = first[key].alone(key), second[key].alone(key)
+        ratio, low, high = (b - a).ratio()
+        cases.append(CaseComparison(key, a.rate, b.rate, ratio, low, finite(high), verdict(low, high, margin)))
     return RunComparison(
-        cases=tuple(_compared(key, first[key].alone(key), second[key].alone(key), margin) for key in shared),
+        cases=tuple(cases),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
@@ -116,10 +121,11 @@ def compare(before: Run, after: Run) -> RunComparison:
     )
 
 
-def _compared(key: Key, before: Estimate, after: Estimate, margin: float) -> CaseComparison:
-    ratio, low, high = (after - before).ratio()
-    ends = low, None if math.isinf(high) else high
-    return CaseComparison(key, before.rate, after.rate, ratio, *ends, verdict(low, high, margin))
+def finite(value: float) -> float | None:
+    """A figure that may be unbounded, for JSON: None for infinity."""
+    if math.isinf(value):
+        return None
+    return value
 
 
 def verdict(low: float, high: float, margin: float) -> Verdict:
@@ -144,10 +150,7 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     rates: dict[Key, dict[int, float]] = {}
     steps: dict[Key, float] = {}
     for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
-        level = trial.level
-        if run.info.plan.capacity:
-            level = 0
-        key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
+        key = key_of(run, trial, database)
         if trial.throughput and key[:2] not in wrong:
             rates.setdefault(key, {})[trial.round] = trial.throughput
             steps[key] = max(steps.get(key, 1.0), step)
@@ -156,6 +159,14 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
         alike.setdefault(key[2:], {})[key] = rounds
     tables = {where: Table(found, steps) for where, found in alike.items()}
     return {key: tables[key[2:]] for key in rates}
+
+
+def key_of(run: Run, trial: Trial, database: str) -> Key:
+    """The case and level of a trial; a staircase has all of its levels together."""
+    level = trial.level
+    if run.info.plan.capacity:
+        level = 0
+    return Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
 
 
 def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
@@ -168,8 +179,8 @@ def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
         return
     for rounds in climbs(run.trials, limit).values():
         for climb in rounds.values():
-            if (held := climb.highest) and (rate := held.throughput):
-                yield held, climb.high / rate if climb.high else math.inf
+            if climb.highest:
+                yield climb.highest, climb.step
 
 
 def warnings(before: Run, after: Run) -> Iterable[str]:
@@ -258,7 +269,9 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
     rows = [("case", "A", "B", "B / A", "95 % confidence", "verdict")]
     for item in cases:
         rates = number(item.a_requests_per_second), number(item.b_requests_per_second), number(item.ratio_b_to_a)
-        verdict = f"{item.best} leads" if item.best else item.verdict
+        verdict = item.verdict
+        if item.best:
+            verdict = f"{item.best} leads"
         rows.append((_name(item.key, varying), *rates, ratio_interval(item.low, item.high), verdict))
     lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
     counts = Counter(item.best or item.verdict for item in cases)

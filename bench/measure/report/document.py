@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from bench.means import means
-from bench.words import INCONCLUSIVE, LEADS, NOT_MEASURED, TIES
+from bench.serve.catalog.names import NO_LIMIT
+from bench.words import INCONCLUSIVE, LEADS, NOT_MEASURED, TIES, case_name
 
 FORMAT = 2
 # The reason of a case without a trial.
@@ -152,6 +153,11 @@ class CaseRow:
     notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")]
     configuration: Annotated[str | None, means("Folder with its rendered configuration.")]
 
+    @property
+    def name(self) -> str:
+        """The stack with its layer, in words."""
+        return case_name(self.stack, self.layer)
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -192,6 +198,14 @@ class FaultCase:
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
     faults: Annotated[tuple[FaultRow, ...], means("Every requested fault.")]
+
+    @property
+    def name(self) -> str:
+        """The stack with its layer and a limited size, in words."""
+        name = case_name(self.stack, self.layer)
+        if self.size != NO_LIMIT:
+            name += f", {self.size}"
+        return name
 
 
 @dataclass(frozen=True)

@@ -54,21 +54,21 @@ def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
     plan, environment, info = run.info.plan, run.environment, run.info
     versions = [f"{name} {version}" for name, version in environment.programs.items()]
     others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
-    dirty = ""
-    if environment.dirty:
-        dirty = " with changes"
+    commit = (environment.commit or "")[:12]
+    if commit and environment.dirty:
+        commit += " with changes"
     cpu = environment.cpu_model or "CPU not known"
     found = {
         "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
         "System": f"{environment.os or 'not known'}, {environment.kernel}",
         **extra,
-        "Took": _took(info.started_at, info.finished_at) if info.finished_at else "",
+        "Took": _took(info.started_at, info.finished_at or ""),
         "Project": one_line(redact.redacted(plan.project)),
         "Values": _changed(plan.changes),
         "Environment": _changed(plan.env),
         "Hosts": ", ".join(f"{name} ({', '.join(groups)})" for name, groups in (environment.hosts or {}).items()),
         "Versions": ", ".join([environment.python, *others, *versions]),
-        "Commit": f"{environment.commit[:12]}{dirty}" if environment.commit else "",
+        "Commit": commit,
         "Command": redact.command(info.command),
     }
     return {name: text for name, text in found.items() if text}
@@ -82,7 +82,9 @@ def _load(plan: Plan) -> str:
     if plan.capacity:
         return f"the highest rate with {plan.capacity.words}"
     levels = joined([f"{level:,}" for level in plan.levels])
-    return f"{levels} {'requests/s' if plan.mode == 'open' else 'connections'}"
+    if plan.mode == "open":
+        return f"{levels} requests/s"
+    return f"{levels} connections"
 
 
 def _rounds(plan: Plan) -> str:
@@ -124,20 +126,31 @@ def project_options(run: Run) -> str:
 
 def skips(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason why something cannot run here -> the cases."""
-    found: dict[str, dict[str, None]] = {}
+    found = []
     for skip in run.info.skips:
-        parts = [case_name(skip.stack, skip.layer), skip.workload or "", f"size {skip.size}" if skip.size else ""]
-        found.setdefault(one_line(skip.reason), {})[", ".join(filter(None, parts))] = None
-    return {reason: tuple(names) for reason, names in found.items()}
+        parts = [case_name(skip.stack, skip.layer)]
+        if skip.workload:
+            parts.append(skip.workload)
+        if skip.size:
+            parts.append(f"size {skip.size}")
+        found.append((skip.reason, ", ".join(parts)))
+    return _by_reason(found)
 
 
 def known_limitations(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason of a known limitation -> its checks, each with its case."""
-    found: dict[str, dict[str, None]] = {}
+    found = []
     for check in run.checks:
         if check.word == "known limitation" and check.known_limitation:
-            name = f"{check.check} on {case_name(check.stack, check.layer)}"
-            found.setdefault(one_line(check.known_limitation), {})[name] = None
+            found.append((check.known_limitation, f"{check.check} on {case_name(check.stack, check.layer)}"))
+    return _by_reason(found)
+
+
+def _by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Reason -> names, each once, from pairs of both."""
+    found: dict[str, dict[str, None]] = {}
+    for reason, name in pairs:
+        found.setdefault(one_line(reason), {})[name] = None
     return {reason: tuple(names) for reason, names in found.items()}
 
 
@@ -166,7 +179,7 @@ def notes(run: Run) -> tuple[str, ...]:
 
 def _trials(run: Run) -> Iterable[str]:
     """Failed, discarded and repeated trials."""
-    last = {trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values()
+    last = run.latest_of_all.values()
     failed = [trial for trial in last if trial.status == "failed"]
     discarded = [trial for trial in last if trial.status == "discarded"]
     if failed:

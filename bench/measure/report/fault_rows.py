@@ -9,7 +9,7 @@ from typing import Any
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Run
 from bench.measure.report.document import FaultCase, FaultRow
-from bench.measure.report.loads import median_or_none
+from bench.measure.report.loads import median_of, median_or_none
 from bench.words import one_line
 
 DEPLOY = "application"
@@ -28,14 +28,13 @@ def columns(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
         if _key(case) == key:
             rows += [row for row in case.faults if row.requests_lost is not None]
     slow = [row for row in rows if row.fault.startswith("slow-")]
-    lost = [row.requests_lost for row in rows if row.fault == DEPLOY]
     slow_clients = tried = None
     if slow:
         slow_clients, tried = round(_fewest([row.figures for row in slow]) or 0), MAX_SLOW
     return {
         "slow_clients": slow_clients,
         "slow_clients_tried": tried,
-        "deploy_lost": lost[0] if lost else None,
+        "deploy_lost": next((row.requests_lost for row in rows if row.fault == DEPLOY), None),
     }
 
 
@@ -67,20 +66,21 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     # The worst of the rounds, if any stopped the site.
     if stops := _fewest(every):
         figures[STOPS_AT] = stops
-    recovery_s = None
-    if all(item.recovery_s is not None for item in finished):
-        recovery_s = median_or_none(item.recovery_s for item in finished)
+    recovery_s = median_of(finished, "recovery_s")
+    # Without recovery in a round, the others do not show how long recovery takes.
+    if any(item.recovery_s is None for item in finished):
+        recovery_s = None
     return FaultRow(
         fault=worst.fault,
         group=worst.group,
         outcome=worst.word,
         reason=worst.known_limitation or worst.reason,
-        requests_lost=median_or_none(item.failed for item in finished),
+        requests_lost=median_of(finished, "failed"),
         recovery_s=recovery_s,
-        longest_gap_s=median_or_none(item.longest_gap_s for item in finished),
-        stale_s=median_or_none(item.stale_s for item in finished),
-        mixed_s=median_or_none(item.mixed_s for item in finished),
-        wrong=median_or_none(item.wrong for item in finished),
+        longest_gap_s=median_of(finished, "longest_gap_s"),
+        stale_s=median_of(finished, "stale_s"),
+        mixed_s=median_of(finished, "mixed_s"),
+        wrong=median_of(finished, "wrong"),
         figures=figures,
         operator=worst.operator,
     )

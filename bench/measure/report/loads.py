@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 from statistics import median
 
 from bench.measure.records.capacity import Staircase, Visits, capacity, latency_ms
 from bench.measure.records.records import Dropped
-from bench.measure.records.trials import Trial, largest, total
+from bench.measure.records.trials import Trial, known, largest, total
 from bench.measure.report.document import NO_TRIAL, CaseLoad, Latency, Point
 from bench.measure.stats import histogram
 from bench.measure.stats.rate_search import Limit
-from bench.words import plural
+from bench.words import NOT_MEASURED, plural
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,13 @@ def at_capacity(measured: Measured, limit: Limit, visit: Visits | None) -> CaseL
         why = reason(measured, failed)
         if climbs and not failed:
             why = f"no rate holds {limit.words}"
-    points = []
-    for rate in sorted(set().union(*(climb.trials for climb in climbs))):
-        trials = [climb.trials[rate] for climb in climbs if rate in climb.trials]
-        points.append(Point(rate, median_or_none(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
+    latencies: dict[int, list[float | None]] = {}
+    for climb in climbs:
+        for rate, trial in climb.trials.items():
+            at_rate = latencies.setdefault(rate, [])
+            if trial.status == "ok":
+                at_rate.append(latency_ms(trial, limit))
+    points = [Point(rate, median_or_none(at_rate)) for rate, at_rate in sorted(latencies.items())]
     load = _load(measured, held, why, None, points, None)
     reached = capacity(climbs)
     if reached is None:
@@ -102,11 +105,7 @@ def at_capacity(measured: Measured, limit: Limit, visit: Visits | None) -> CaseL
 
 def step(measured: Measured) -> float:
     """Upper bound of a case's rates as a multiple: the next rate of a staircase was too much, or was not tried."""
-    steps = [1.0]
-    for climb in measured.climbs.values():
-        if climb.highest and climb.highest.throughput:
-            steps.append(climb.high / climb.highest.throughput if climb.high else math.inf)
-    return max(steps)
+    return max((climb.step for climb in measured.climbs.values()), default=1.0)
 
 
 def _load(
@@ -117,19 +116,23 @@ def _load(
     points: Sequence[Point],
     response_times: Latency | None,
 ) -> CaseLoad:
-    # Wrong responses have no figures.
-    trials, points = ({}, ()) if measured.wrong else (trials, points)
+    if measured.wrong:
+        # Wrong responses have no figures.
+        trials, points = {}, ()
     every = list(trials.values())
     rates = {number: trial.throughput for number, trial in sorted(trials.items())}
-    known = {number: rate for number, rate in rates.items() if rate is not None}
-    reason = why
-    if dropped and not why:
+    figures = {number: rate for number, rate in rates.items() if rate is not None}
+    reason, verdict, log = why, "", None
+    if why:
+        logs = [trial.evidence.log for trial in measured.trials if trial.status == "failed"]
+        verdict, log = NOT_MEASURED, next(filter(None, logs), None)
+    elif dropped:
         reason = f"dropped after {plural(dropped.round, 'round')}: {dropped.reason}"
     return CaseLoad(
-        verdict="not measured" if why else "",
+        verdict=verdict,
         reason=reason,
-        rates=known,
-        requests_per_second=median_or_none(known.values()),
+        rates=figures,
+        requests_per_second=median_or_none(figures.values()),
         ratio=None,
         capacity_low=None,
         capacity_high=None,
@@ -139,19 +142,13 @@ def _load(
         memory_peak_bytes=median_or_none(total(trial.memory_peak_bytes) for trial in every),
         cpu_seconds_per_1000_requests=median_or_none(map(cpu_per_1000, every)),
         database_connections_peak=largest(trial.condition.database_connections_peak for trial in every),
-        queries_per_request=median_or_none(trial.condition.queries_per_request for trial in every),
-        imbalance=median_or_none(trial.imbalance for trial in every),
+        queries_per_request=median_of(every, "condition.queries_per_request"),
+        imbalance=median_of(every, "imbalance"),
         errors=sum(trial.errors.total for trial in every),
         requests=sum(trial.requests for trial in every),
-        log=_log(measured.trials) if why else None,
+        log=log,
         trials=tuple(trial.trial_id for trial in every),
     )
-
-
-def _log(trials: Iterable[Trial]) -> str | None:
-    """The log of the first failure with a log."""
-    logs = [trial.evidence.log for trial in trials if trial.status == "failed"]
-    return next(filter(None, logs), None)
 
 
 def latency(measured: Measured, rate: int | None) -> Latency | None:
@@ -160,11 +157,10 @@ def latency(measured: Measured, rate: int | None) -> Latency | None:
     merged = histogram.merged(trial.histogram for trial in trials)
     if rate is None or merged is None or not merged.total_count:
         return None
-    p50 = float(merged.get_value_at_percentile(50) / 1000)
     p99 = None
     if histogram.enough(merged.total_count, 99):
-        p99 = float(merged.get_value_at_percentile(99) / 1000)
-    return Latency(float(rate), p50, p99, merged.total_count)
+        p99 = histogram.percentile_ms(merged, 99)
+    return Latency(float(rate), histogram.percentile_ms(merged, 50), p99, merged.total_count)
 
 
 def common_rate(every: Iterable[Measured]) -> int | None:
@@ -180,15 +176,22 @@ def common_rate(every: Iterable[Measured]) -> int | None:
 
 def median_or_none(values: Iterable[float | None]) -> float | None:
     """The median of the measured values; None without any."""
-    known = [value for value in values if value is not None]
-    if not known:
+    measured = known(values)
+    if not measured:
         return None
-    return float(median(known))
+    return float(median(measured))
+
+
+def median_of(records: Iterable[object], name: str) -> float | None:
+    """The median of a field of these records, or of a field in a field; None without a measured value."""
+    return median_or_none(map(attrgetter(name), records))
 
 
 def cpu_per_1000(trial: Trial) -> float | None:
     """CPU seconds of a trial per 1,000 of its requests."""
-    seconds = total(trial.costs.cpu_seconds if trial.costs else None)
-    if seconds is None or not trial.requests:
+    if not trial.costs or not trial.requests:
+        return None
+    seconds = total(trial.costs.cpu_seconds)
+    if seconds is None:
         return None
     return seconds / trial.requests * 1000

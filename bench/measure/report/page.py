@@ -18,8 +18,8 @@ from bench import words
 from bench.measure.records.records import options_of
 from bench.measure.records.trials import UNEVEN
 from bench.measure.report import build, chart, fault_rows
-from bench.measure.report.document import CaseRow, Checks, Document, FaultCase, FaultRow, Ranking, Ratio
-from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
+from bench.measure.report.document import CaseRow, Checks, Document, FaultRow, Ranking, Ratio
+from bench.serve.catalog.names import NO_LAYER
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 # A path below a folder that no browser could read as an address.
@@ -50,9 +50,7 @@ def picture(document: Document) -> str | None:
     groups: dict[str, list[tuple[str, int, list[float]]]] = {}
     for workload in board.workloads:
         rows = [row for row in board.cases if workload in row.loads]
-        groups[workload] = [
-            (case_name(row), colour(board, row), list(row.loads[workload].rates.values())) for row in rows
-        ]
+        groups[workload] = [(row.name, colour(board, row), list(row.loads[workload].rates.values())) for row in rows]
     facts = ", ".join(filter(None, (run.facts.get("Machine"), words.timestamp_text(run.started_at))))
     return chart.picture(board.answer[0], f"Every round a dot; {board.load}", groups, facts)
 
@@ -75,7 +73,7 @@ def _environment() -> Environment:
         "quote": quote,
     }
     environment.filters["unbroken"] = _unbroken
-    functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
+    functions = [cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
     functions += [options_of, ratio_words, times_axis, to_know]
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
@@ -88,9 +86,13 @@ def _mib(value: float | None) -> str:
 
 def _unbroken(text: str) -> Markup:
     """A heading without line breaks inside names, such as a stack's."""
-    name = Markup('<span class="unbroken">{}</span>')
-    parts = words.printable(text).split()
-    return Markup(" ").join(name.format(part) if "-" in part else escape(part) for part in parts)
+    parts = []
+    for part in words.printable(text).split():
+        shown = escape(part)
+        if "-" in part:
+            shown = chart.tag("span", shown, cls="unbroken")
+        parts.append(shown)
+    return Markup(" ").join(parts)
 
 
 def _percent(value: float | None) -> str:
@@ -100,14 +102,6 @@ def _percent(value: float | None) -> str:
 
 
 # ------------------------------------------------------------------------------------------- the table
-
-
-def case_name(row: CaseRow | FaultCase) -> str:
-    """A case in words."""
-    name = words.case_name(row.stack, row.layer)
-    if isinstance(row, FaultCase) and row.size != NO_LIMIT:
-        return f"{name}, {row.size}"
-    return name
 
 
 def colour(board: Ranking, row: CaseRow) -> int:
@@ -120,12 +114,12 @@ def colour(board: Ranking, row: CaseRow) -> int:
 
 # Column of costs or checks -> its head and its text; empty if not measured.
 COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
-    "memory": ("memory MiB", lambda row: _mib(row.memory_peak_bytes) if row.memory_peak_bytes else ""),
+    "memory": ("memory MiB", lambda row: _known(row.memory_peak_bytes or None, _mib)),
     "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
     "connections": ("database connections", lambda row: _known(row.database_connections_peak, "{:,}".format)),
     "slow_clients": ("slow clients stop it", lambda row: _known(row.slow_clients, lambda count: f"{count or 'none'}")),
     "deploy": ("lost by a deploy", lambda row: _known(row.deploy_lost, words.compact)),
-    "checks": ("checks passed", lambda row: _checked(row.checks) if row.checks else ""),
+    "checks": ("checks passed", lambda row: _known(row.checks, _checked)),
 }
 
 
@@ -212,7 +206,12 @@ def _names(board: Ranking, rows: Sequence[CaseRow]) -> str:
         return "every case"
     partly = {row.stack for row in board.cases if row not in rows}
     whole = {row.stack for row in rows} - partly
-    names = dict.fromkeys(row.stack if row.stack in whole else case_name(row) for row in rows)
+    names: dict[str, None] = {}
+    for row in rows:
+        if row.stack in whole:
+            names[row.stack] = None
+        else:
+            names[row.name] = None
     return words.joined(list(names))
 
 
@@ -225,8 +224,9 @@ def levels(board: Ranking) -> dict[str, Markup]:
     for workload in board.workloads:
         series: list[chart.Line] = []
         for number, row in enumerate(board.cases, 1):
-            every = row.loads[workload].points if workload in row.loads else ()
-            if points := [(point.level, point.value) for point in every if point.value]:
+            if workload not in row.loads:
+                continue
+            if points := [(point.level, point.value) for point in row.loads[workload].points if point.value]:
                 series.append((f"{number}", colour(board, row), points))
         if any(len(points) > 1 for _, _, points in series):
             title = f"{workload}: {board.value} over {board.unit}"
@@ -271,7 +271,7 @@ def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
     found: dict[str, list[CaseRow | None]] = {}
     for number, board in enumerate(document.boards):
         for row in board.cases:
-            found.setdefault(case_name(row), [None] * len(document.boards))[number] = row
+            found.setdefault(row.name, [None] * len(document.boards))[number] = row
     return {name: rows for name, rows in found.items() if len(rows) - rows.count(None) > 1}
 
 

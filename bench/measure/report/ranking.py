@@ -10,18 +10,19 @@ from itertools import chain
 from statistics import fmean
 from typing import Any, Literal
 
-from bench.measure.records.capacity import climbs, visits
+from bench.measure.records.capacity import Staircase, climbs, visits
 from bench.measure.records.folder import Run
-from bench.measure.records.records import CaseRecord
-from bench.measure.records.trials import Trial, largest
+from bench.measure.records.records import CaseRecord, Dropped
+from bench.measure.records.trials import Trial, known, largest
 from bench.measure.report import fault_rows, loads
+from bench.measure.report.comparison import finite
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
 from bench.measure.stats import Decision, GeometricMean, Table
 from bench.measure.stats.rate_search import Limit
 from bench.measure.stats.table import Cases
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import INCONCLUSIVE, NOT_MEASURED, TIES, case_name
+from bench.words import INCONCLUSIVE, NOT_MEASURED, TIES
 
 # Needs of memory that differ by less are the same: so much do two runs of one case differ.
 SAME_MEMORY = 1.05
@@ -47,7 +48,9 @@ class RankedCase:
         """The measured figure."""
         if self.limit:
             return "capacity"
-        return "rate" if self.opened else "throughput"
+        if self.opened:
+            return "rate"
+        return "throughput"
 
     @property
     def opened(self) -> bool:
@@ -89,39 +92,38 @@ class RankedCase:
     @property
     def names(self) -> dict[Where, str]:
         """(stack, layer) -> the name of the case."""
-        return {(case.stack, case.layer): name_of(case) for case in self.cases}
+        return {(case.stack, case.layer): case.name for case in self.cases}
 
     @property
     def dropped(self) -> set[str]:
         """The cases found slower by a race."""
         ids = {item.case_id for item in self.run.info.dropped}
-        return {name_of(case) for case in self.cases if case.case_id in ids}
+        return {case.name for case in self.cases if case.case_id in ids}
 
     def measured(self, workload: str) -> dict[str, Measured]:
         """Case -> results of the run under a workload."""
-        run, trials = self.run, dict[str, list[Trial]]()
-        for trial in (*run.trials, *run.latency):
+        trials: dict[str, list[Trial]] = {}
+        for trial in (*self.run.trials, *self.run.latency):
             trials.setdefault(trial.case_id, []).append(trial)
-        wrong = [check for check in run.checks if not check.ok]
+        dropped: dict[str, dict[int, Dropped]] = {}
+        for item in self.run.info.dropped:
+            dropped.setdefault(item.case_id, {})[item.level] = item
+        wrong: dict[Where, list[str]] = {}
+        for check in self.run.checks:
+            if not check.ok:
+                wrong.setdefault((check.stack, check.layer), []).append(check.check)
+
         found = {}
         for case in self.cases:
-            if case.workload == workload:
-                own = trials.get(case.case_id, [])
-                climbed = {}
-                if self.limit:
-                    climbed = climbs(own, self.limit)
-                found[name_of(case)] = Measured(
-                    trials=own,
-                    climbs=climbed.get(case.case_id, {}),
-                    dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
-                    wrong=[check.check for check in wrong if (check.stack, check.layer) == (case.stack, case.layer)],
-                )
+            if case.workload != workload:
+                continue
+            own = trials.get(case.case_id, [])
+            climbed: dict[int, Staircase] = {}
+            if self.limit:
+                climbed = climbs(own, self.limit).get(case.case_id, {})
+            of_case = dropped.get(case.case_id, {}), wrong.get((case.stack, case.layer), [])
+            found[case.name] = Measured(own, climbed, *of_case)
         return found
-
-
-def name_of(case: CaseRecord) -> str:
-    """A case in words."""
-    return case_name(case.stack, case.layer)
 
 
 def places(run: Run) -> list[RankedCase]:
@@ -133,14 +135,17 @@ def places(run: Run) -> list[RankedCase]:
 def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Ranking:
     """The board of a place, without its verdict in words; `faults` were made on the same machine."""
     by_load = {workload: _judged(place, workload) for workload in place.workloads}
-    rows = {name: _row(place, where, by_load, faults) for where, name in place.names.items()}
     overall = GeometricMean([load.table for load in by_load.values()])
     decision = decide(overall, place, place.dropped)
-    rows = {name: replace(row, **_to_best(overall, decision, name)) for name, row in rows.items()}
+    rows: dict[str, CaseRow] = {}
+    for where, name in place.names.items():
+        rows[name] = replace(_row(place, where, by_load, faults), **_to_best(overall, decision, name))
     ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
-    best = recommended(decision, rows)
+    best = None
+    if chosen := recommended(decision, rows):
+        best = ordered.index(chosen)
     bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
-    uncached = (bare.best, *bare.ties, *bare.open) if bare.best else ()
+    uncached = filter(None, (bare.best, *bare.ties, *bare.open))
     every_load = chain.from_iterable(row.loads.values() for row in rows.values())
     return Ranking(
         run=number,
@@ -152,10 +157,10 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
         unit=place.unit,
         value=place.value,
         margin=place.run.info.plan.margin,
-        verdict=decision.verdict if decision.best else NOT_MEASURED,
-        best=ordered.index(best) if best else None,
+        verdict=decision.verdict,
+        best=best,
         uncached=tuple(map(ordered.index, uncached)),
-        uncached_verdict=bare.verdict if bare.best else NOT_MEASURED,
+        uncached_verdict=bare.verdict,
         rounds=max((len(load.rates) for load in every_load), default=0),
         workloads=tuple(by_load),
         cases=tuple(rows[name] for name in ordered),
@@ -164,7 +169,9 @@ def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Rankin
 
 
 def _order(row: CaseRow, best: bool) -> tuple[bool, bool, float]:
-    return not best, row.ratio is None, row.ratio.estimate if row.ratio else 0.0
+    if row.ratio is None:
+        return not best, True, 0.0
+    return not best, False, row.ratio.estimate
 
 
 def _load_words(place: RankedCase, levels: Iterable[int]) -> str:
@@ -189,20 +196,29 @@ class WorkloadRanking:
 def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
     found = place.measured(workload)
     level = _main_level(place, found.values())
-    rate = level if place.opened else loads.common_rate(found.values())
+    rate: int | None = level
+    if not place.opened:
+        rate = loads.common_rate(found.values())
     visit = visits(place.run.addresses).get(workload)
     each: dict[str, CaseLoad] = {}
+    rates: dict[str, dict[int, float]] = {}
+    steps: dict[str, float] = {}
+    dropped: set[str] = set()
     for name, item in found.items():
         if place.limit:
-            each[name] = loads.at_capacity(item, place.limit, visit)
+            load = loads.at_capacity(item, place.limit, visit)
         else:
-            each[name] = loads.at_level(item, level, place.run.info.plan.mode, rate)
-    rates = {name: load.rates for name, load in each.items() if load.verdict != NOT_MEASURED and load.rates}
-    table = Table(rates, {name: loads.step(found[name]) for name in rates})
-    decision = decide(table, place, {name for name, item in found.items() if level in item.dropped})
-    return WorkloadRanking(
-        level, {name: replace(load, **_to_best(table, decision, name)) for name, load in each.items()}, table
-    )
+            load = loads.at_level(item, level, place.run.info.plan.mode, rate)
+        each[name] = load
+        if load.verdict != NOT_MEASURED and load.rates:
+            rates[name], steps[name] = load.rates, loads.step(item)
+        if level in item.dropped:
+            dropped.add(name)
+    table = Table(rates, steps)
+    decision = decide(table, place, dropped)
+    for name, load in each.items():
+        each[name] = replace(load, **_to_best(table, decision, name))
+    return WorkloadRanking(level, each, table)
 
 
 def _main_level(place: RankedCase, results: Iterable[Measured]) -> int:
@@ -220,7 +236,10 @@ def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) 
     look = None
     if plan.until:
         look = max((trial.round for trial in place.run.trials), default=1)
-    return table.decide(plan.margin, look, {*without} & {*table.names})
+    decision = table.decide(plan.margin, look, {*without} & {*table.names})
+    if decision.best is None:
+        return replace(decision, verdict=NOT_MEASURED)
+    return decision
 
 
 def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str, Any]:
@@ -228,7 +247,7 @@ def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str,
     if decision.best is None or name not in table.names:
         return {"ratio": None, "verdict": NOT_MEASURED}
     estimate, low, high = table.ratio(decision.best, name)
-    ratio = Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
+    ratio = Ratio(estimate, low or None, finite(high))
     if name == decision.best:
         return {"ratio": ratio, "verdict": decision.verdict}
     words = {**dict.fromkeys(decision.ties, TIES), **dict.fromkeys(decision.open, INCONCLUSIVE)}
@@ -251,17 +270,26 @@ def _row(
     place: RankedCase, where: Where, by_load: Mapping[str, WorkloadRanking], faults: Sequence[FaultCase]
 ) -> CaseRow:
     name = place.names[where]
-    own = {workload: judged.loads[name] for workload, judged in by_load.items() if name in judged.loads}
     planned = [case for case in place.cases if (case.stack, case.layer) == where]
-    known = {case.caches for case in planned}
-    lacking = [f"{key}: {load.reason}" for key, load in own.items() if load.verdict == NOT_MEASURED]
-    reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
+    caches = {case.caches for case in planned}
+    own: dict[str, CaseLoad] = {}
+    lacking = []
+    reasons = set()
+    for workload, judged in by_load.items():
+        if name not in judged.loads:
+            continue
+        own[workload] = load = judged.loads[name]
+        if load.reason:
+            reasons.add(load.reason)
+        if load.verdict == NOT_MEASURED:
+            lacking.append(f"{workload}: {load.reason}")
     why = "; ".join(lacking) or None
     if len(reasons) == 1 and len(lacking) in (0, len(own)):
-        why = reasons[0]
+        why = reasons.pop()
     costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
-    known_costs = [seconds for seconds in costs if seconds is not None]
-    memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]
+    mean_cost = None
+    if costs and None not in costs:
+        mean_cost = fmean(known(costs))
     return CaseRow(
         stack=where[0],
         layer=where[1],
@@ -269,14 +297,14 @@ def _row(
         reason=why,
         ratio=None,
         loads=own,
-        memory_peak_bytes=max(memory, default=None),
-        cpu_seconds_per_1000_requests=fmean(known_costs) if costs and None not in costs else None,
+        memory_peak_bytes=largest(load.memory_peak_bytes for load in own.values()),
+        cpu_seconds_per_1000_requests=mean_cost,
         database_connections_peak=largest(load.database_connections_peak for load in own.values()),
         **fault_rows.columns(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),
         needs_proxy=any(case.needs_proxy for case in planned),
         # Without a record, assume that a layer caches pages.
-        caches_pages=where[1] != NO_LAYER and not known <= {"nothing", "parts"},
+        caches_pages=where[1] != NO_LAYER and not caches <= {"nothing", "parts"},
         notes=tuple(dict.fromkeys(chain.from_iterable(case.notes for case in planned))),
         configuration=_configuration(place.run, where),
     )

@@ -53,13 +53,8 @@ def _together(rows: Sequence[CaseRow]) -> str:
     """`a, b and c with L` if all have the same layer, else each with its own."""
     layers = {row.layer for row in rows}
     if len(layers) > 1 or layers == {NO_LAYER}:
-        return first_names([name(row) for row in rows])
+        return first_names([row.name for row in rows])
     return case_name(first_names([row.stack for row in rows]), layers.pop())
-
-
-def name(row: CaseRow) -> str:
-    """A case in words."""
-    return case_name(row.stack, row.layer)
 
 
 def _headline(board: Ranking) -> str:
@@ -76,32 +71,34 @@ def _headline(board: Ranking) -> str:
             # Not a sentence with another end.
             return f"Not measured: {' '.join(words[:MAX_WORDS])} ..."
         return f"Not measured: {' '.join(words)}."
-    row, what = board.cases[board.best], "capacity" if board.kind == "capacity" else "requests/s"
     if board.kind == "rate":
         return _at_a_rate(board)
+    row, what = board.cases[board.best], "requests/s"
+    if board.kind == "capacity":
+        what = "capacity"
     others = [other for other in board.cases if other is not row and other.ratio]
     if not others:
-        return f"{name(row)} is the only case with figures: there is nothing to compare it with."
+        return f"{row.name} is the only case with figures: there is nothing to compare it with."
     if board.verdict == LEADS:
         ratio = min((other.ratio for other in others if other.ratio), key=lambda found: found.estimate)
         ends = ""
         if ratio.low:
             ends = f", {interval(ratio.low, ratio.high)}"
-        return f"{name(row)} leads: {number(ratio.estimate)} times the {what} of the next{ends}."
+        return f"{row.name} leads: {number(ratio.estimate)} times the {what} of the next{ends}."
     alike = [other for other in others if other.verdict]
     if board.verdict == TIES:
         memory = ""
         if row.memory_peak_bytes:
             memory = f"; it needs {_mib(row)}"
-        return f"{name(row)} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
+        return f"{row.name} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
     if board.rounds < 2 or not alike:
-        return f"Inconclusive: {name(row)} has the highest {what}, but one round proves no difference."
+        return f"Inconclusive: {row.name} has the highest {what}, but one round proves no difference."
     return f"Inconclusive between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
 
 
 def _at_a_rate(board: Ranking) -> str:
     """The cases that serve the requested rate: the question of a rate is how long responses take."""
-    kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, INCONCLUSIVE)]
+    kept = [row.name for row in board.cases if row.verdict in (LEADS, TIES, INCONCLUSIVE)]
     every = sum(row.ratio is not None for row in board.cases)
     return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare response times."
 
@@ -137,7 +134,7 @@ def _without_caching(board: Ranking, best: CaseRow) -> str:
     """The best if nothing may be cached: cached pages are not for readers who are signed in."""
     if not best.caches_pages or not board.uncached:
         return ""
-    first, *others = (name(board.cases[index]) for index in board.uncached)
+    first, *others = (board.cases[index].name for index in board.uncached)
     if board.uncached_verdict == LEADS:
         return f"If no page may be cached, {first} leads."
     if not others:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from bench.columns import columns
 from bench.measure.records.capacity import overloaded
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import INTERFERENCE, Trial, discarded_by
-from bench.measure.report.comparison import Key, Verdict, ratio_interval, tables, verdict
+from bench.measure.report.comparison import Key, Verdict, finite, key_of, ratio_interval, tables, verdict
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
 from bench.serve.catalog.names import NO_LIMIT
@@ -101,8 +100,7 @@ def next_step(run: Run, lacking: Sequence[tuple[Key, Key]]) -> str:
         if any((skip.stack, skip.layer) == key[:2] and skip.size in (key.size, None) for key in missing):
             return f"{label_of(skip.stack)} cannot run here: {skip.reason}"
     for trial in run.latest.values():
-        level = 0 if plan.capacity else trial.level
-        key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, plan.database)
+        key = key_of(run, trial, plan.database)
         lasting = [f"{name}: {text}" for name, text in discarded_by(trial) if name not in PASSING]
         if trial.status == "discarded" and lasting and key in missing and not (plan.capacity and overloaded(trial)):
             option = "--rate"
@@ -132,8 +130,10 @@ def with_label(stack: str, label: str) -> str:
 
 def _case_words(key: Key) -> str:
     """The attributes that commits have in common."""
-    size = [] if key.size == NO_LIMIT else [key.size]
-    return " ".join([with_label(key.stack, ""), key.layer, key.workload, *size, str(key.level)])
+    words = [with_label(key.stack, ""), key.layer, key.workload]
+    if key.size != NO_LIMIT:
+        words.append(key.size)
+    return " ".join([*words, str(key.level)])
 
 
 def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> RefComparison:
@@ -146,7 +146,7 @@ def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> 
         other_rate=table.rate(other),
         ratio=ratio,
         low=low,
-        high=None if math.isinf(high) else high,
+        high=finite(high),
         verdict=verdict(low, high, run.info.plan.margin),
         queries=(_median(run, key, _queries), _median(run, other, _queries)),
         page_bytes=(_median(run, key, _bytes), _median(run, other, _bytes)),
@@ -189,6 +189,13 @@ def render(comparisons: Sequence[RefComparison], margin: float) -> list[str]:
     return lines
 
 
+def figure(value: float | None, form: str) -> str:
+    """A figure as text; `?` if not counted."""
+    if value is None:
+        return "?"
+    return format(value, form)
+
+
 def _row(item: RefComparison) -> tuple[str, str, str, str, str, str, str, str]:
     return (
         item.case,
@@ -196,7 +203,7 @@ def _row(item: RefComparison) -> tuple[str, str, str, str, str, str, str, str]:
         f"{number(item.first_rate)} -> {number(item.other_rate)}",
         number(item.ratio),
         ratio_interval(item.low, item.high),
-        " -> ".join("?" if value is None else f"{value:g}" for value in item.queries),
-        " -> ".join("?" if value is None else f"{value:,.0f}" for value in item.page_bytes),
+        " -> ".join(figure(value, "g") for value in item.queries),
+        " -> ".join(figure(value, ",.0f") for value in item.page_bytes),
         item.verdict,
     )

@@ -52,6 +52,11 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
     return total
 
 
+def percentile_ms(histogram: HdrHistogram, percent: float) -> float:
+    """A percentile in milliseconds."""
+    return float(histogram.get_value_at_percentile(percent) / 1000)
+
+
 def needed(percent: float) -> int:
     """Number of requests needed for MIN_SAMPLES_BEYOND beyond the percentile: 1,000 for the 99th."""
     return math.ceil(round(MIN_SAMPLES_BEYOND * 100 / (100 - percent), 6))

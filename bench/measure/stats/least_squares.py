@@ -39,21 +39,17 @@ class Fit(Generic[Name]):
         self._logs = logs
         self.cases = len(logs)
         self.rounds = _effects(logs)
-        self._squares = {name: self._squared(rounds) for name, rounds in logs.items()}
+        # Sum of squares of each case.
+        self._squares: dict[Name, float] = {}
+        for name, rounds in logs.items():
+            own = self.noise_of(rounds)
+            self._squares[name] = own.variance * own.freedom
+        self._total = sum(self._squares.values())
         cells = sum(map(len, logs.values()))
         freedom = cells - len(logs) - len(self.rounds) + _parts(logs)
-        self._total = sum(self._squares.values())
-        self.noise = Noise(self._total / freedom if freedom else 0.0, freedom)
-
-    def _deviations(self, rounds: Logs) -> list[float]:
-        """Residuals of a case without the effects of known rounds."""
-        return [log - self.rounds[n] for n, log in rounds.items() if n in self.rounds]
-
-    def _squared(self, rounds: Logs) -> float:
-        left = self._deviations(rounds)
-        if len(left) > 1:
-            return statistics.variance(left) * (len(left) - 1)
-        return 0.0
+        self.noise = Noise(0.0, freedom)
+        if freedom:
+            self.noise = Noise(self._total / freedom, freedom)
 
     def noisiest(self) -> Name | None:
         """The plainly noisiest case; None without one, or with too few cases to tell."""
@@ -74,9 +70,9 @@ class Fit(Generic[Name]):
             return None
         return found
 
-    def noise_beside(self, rounds: Logs) -> Noise:
-        """The noise of a case outside of the fit, by its distance to the fitted cases in each round."""
-        left = self._deviations(rounds)
+    def noise_of(self, rounds: Logs) -> Noise:
+        """The noise of one case, in the fit or not, by its distance to the fitted cases in each round."""
+        left = [log - self.rounds[n] for n, log in rounds.items() if n in self.rounds]
         if len(left) > 1:
             return Noise(statistics.variance(left), len(left) - 1)
         return Noise(0.0, 0)

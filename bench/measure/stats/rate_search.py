@@ -103,8 +103,10 @@ def next_rate(steps: Mapping[int, Step], first: int, *, near: bool) -> int | Non
     if not steps:
         return first
     low, high = bracket(steps)
-    # Each time twice as many steps in the same direction.
-    far = 2 ** (len(steps) - 1) if near else len(RATES)
+    far = len(RATES)
+    if near:
+        # Each time twice as many steps in the same direction.
+        far = 2 ** (len(steps) - 1)
     if high is None and low is not None and low < RATES[-1]:
         return _moved(low, far, rate_near(low * LONGEST_CLIMB))
     if low is None and high is not None and high > RATES[0]:

@@ -139,14 +139,23 @@ class Cases(ABC, Generic[Name]):
         if others and not any(difference.freedom for difference in found.values()):
             far = self._far_behind(left, chance, margin)
             return Decision(INCONCLUSIVE, best, open=tuple(n for n in others if n not in far), slower=(*far, *out))
-        ends = {name: difference.ends(chance) for name, difference in found.items()}
-        slower = tuple(name for name, (low, _) in ends.items() if low > math.log1p(margin))
-        ties = tuple(name for name, (_, high) in ends.items() if high <= math.log1p(margin))
-        undecided = tuple(name for name in others if name not in slower and name not in ties)
-        verdict = TIES if ties else LEADS
+        slower: list[Name] = []
+        ties: list[Name] = []
+        undecided: list[Name] = []
+        for name, difference in found.items():
+            low, high = difference.ends(chance)
+            if low > math.log1p(margin):
+                slower.append(name)
+            elif high <= math.log1p(margin):
+                ties.append(name)
+            else:
+                undecided.append(name)
+        verdict = LEADS
         if undecided or not self.repeated(best):
             verdict = INCONCLUSIVE
-        return Decision(verdict, best, ties, undecided, (*slower, *out))
+        elif ties:
+            verdict = TIES
+        return Decision(verdict, best, tuple(ties), tuple(undecided), (*slower, *out))
 
     @abstractmethod
     def repeated(self, case: Name) -> bool:
@@ -237,7 +246,7 @@ class Table(Cases[Name]):
         while (name := fit.noisiest()) is not None:
             apart.append(name)
             fit = Fit({name: rounds for name, rounds in self._logs.items() if name not in apart})
-        return fit, {name: fit.noise_beside(self._logs[name]) for name in apart}
+        return fit, {name: fit.noise_of(self._logs[name]) for name in apart}
 
 
 class GeometricMean(Cases[Name]):
@@ -280,10 +289,13 @@ class GeometricMean(Cases[Name]):
 def _sum(parts: Sequence[Noise]) -> Noise:
     """The noise of a sum, with degrees of freedom by Satterthwaite (1946); 0 if a part has none."""
     variance = sum(part.variance for part in parts)
-    if not all(part.freedom for part in parts):
+    least = min(part.freedom for part in parts)
+    if not least:
         return Noise(variance, 0.0)
     spent = sum(part.variance**2 / part.freedom for part in parts)
-    return Noise(variance, variance**2 / spent if spent else min(part.freedom for part in parts))
+    if not spent:
+        return Noise(variance, least)
+    return Noise(variance, variance**2 / spent)
 
 
 def _chance(cases: int, look: int | None) -> float:
