@@ -18,7 +18,6 @@ from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, case_words, count_of
-from bench.measure.run.session import Session
 from bench.printer import Printer, say, working
 from bench.serve.production import inventory
 from bench.serve.project.opened import UnderTest
@@ -55,18 +54,16 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         require_new(args.output)
         for case in prepared.info.cases:
             say(f"case: {case_words(case)}")
-        progress.announce(prepared.load.tool.name)
+        progress.announce(prepared.tool)
         return 0
     if unnamed := options.unnamed(args, "--layer"):
         raise BenchError(f"without {unnamed} it measures {progress.scope}; name {unnamed}, or add --all")
 
-    journal = prepared.journal(args.output, replay)
-    directory = journal.folder.directory
-    bed = prepared.bed(journal, outlook, prepared.load, progress)
-    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.recorded])
+    session = prepared.session(args.output, replay, progress)
+    directory = session.journal.folder.directory
 
     def go(interrupts: Interrupts) -> int:
-        progress.announce(prepared.load.tool.name, directory)
+        progress.announce(prepared.tool, directory)
         session.go(interrupts, args.keep_going)
         run = read_run(directory)
         progress.summarize(run)
@@ -85,7 +82,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
             raise BenchError(f"--fail-if: {unknown}; {next_step(run, lacking)}")
         return 0 if run.is_measured else 1
 
-    return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
+    return stops.run_until_stopped(session.journal, go, busy="or now with --keep-going")
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:

@@ -24,7 +24,6 @@ from bench.measure.run import guards, prepare, tuner
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import CAPACITY_DURATION_S
 from bench.measure.run.prepare import Prepared
-from bench.measure.run.session import Session
 from bench.measure.run.tuner import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
 from bench.printer import Printer, working
@@ -59,10 +58,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
     replay = prepared.replay(tuner.schedule(outlook))
     progress = TuneProgress(printer, prepared.info, outlook, tuner)
 
-    journal = prepared.journal(args.output, replay)
-    directory = journal.folder.directory
-    bed = prepared.bed(journal, outlook, prepared.load, progress)
-    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.recorded])
+    session = prepared.session(args.output, replay, progress)
+    directory = session.journal.folder.directory
 
     def go(interrupts: Interrupts) -> int:
         sought = f"the highest rate with {tuner.limit.words}"
@@ -72,7 +69,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         session.go(interrupts)
         return _show(tuner, prepared.info.plan, directory, args.json)
 
-    return run_until_stopped(journal, go)
+    return run_until_stopped(session.journal, go)
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepared, Tuner]:

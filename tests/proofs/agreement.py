@@ -81,8 +81,8 @@ def _rates(
                 how = LoadSettings(tool, str(program), args.duration, threads=1)
                 item = Measurement(case, args.level, number, Deployment(running.case, number))
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
-                loading = HereLoad(running, folder.raw / item.key)
-                trial = measure(item, addresses, running.case.project, loading, how, folder)
+                loading = HereLoad(running, how, folder.raw / item.key)
+                trial = measure(item, addresses, running.case.project, loading, folder)
                 rate = trial.throughput
                 if rate is None:
                     sys.exit(f"agreement: {trial.reason}")

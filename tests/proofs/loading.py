@@ -27,7 +27,7 @@ def loaded(how: LoadSettings, job: LoadJob, pids: Iterable[int]) -> tuple[float,
     before = sum(map(processes.cpu_seconds, pids))
     with tempfile.TemporaryDirectory() as folder:
         command = how.tool.command(how.program, job)
-        texts = load_process.run(command, job.connections, Path(folder), "load", job.seconds + GRACE_S)
+        texts = load_process.run(command, job.connections, Path(folder) / "load", job.seconds + GRACE_S)
     figures = how.tool.parse(*texts)
     if problem := figures.failure():
         raise BenchError(f"{job.base_url}{job.paths[0]}: {how.tool.name}: {problem}")

@@ -22,20 +22,28 @@ class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
     allow_writes  whether accounts may be made in a database of the project; a folder does not store the permission
     """
 
+    _session: FaultSession
+
     def __init__(self, journal: Journal, printer: Printer, allow_writes: bool):
         self.journal, self.printer, self.allow_writes = journal, printer, allow_writes
 
     @contextmanager
-    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[FaultSession]:
-        """A deployment, made ready for faults."""
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[None]:
+        """Have a deployment made ready for faults."""
         plan = self.journal.info.plan
         opened = fault_session.open_session(
             deployment.case, directory, self.printer.show, plan.guards or {}, plan.rounds, self.allow_writes
         )
-        with opened as site, interrupts.deferred_at_end():
-            for note in self.journal.note(site.notes):
+        with opened as self._session, interrupts.deferred_at_end():
+            for note in self.journal.note(self._session.notes):
                 self.printer.say(f"note: {note}")
-            yield site
+            yield
+
+    def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
+        """Make a fault."""
+        made = self._session.make(item, attempt)
+        self.is_usable = self._session.is_usable
+        return made
 
     def failed(self, item: PlannedFault, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""
@@ -63,7 +71,9 @@ def line(outcome: FaultOutcome) -> str:
     words = [outcome.word]
     if outcome.failed is not None:
         requests = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
-        back = "never" if outcome.recovery_s is None else f"{outcome.recovery_s:.1f} s"
+        back = "never"
+        if outcome.recovery_s is not None:
+            back = f"{outcome.recovery_s:.1f} s"
         words.append(f"{outcome.failed} of {requests} requests failed")
         words.append(f"gap {outcome.longest_gap_s or 0.0:.1f} s, recovery {back}; operator: {outcome.operator}")
     if seed := (outcome.figures or {}).get("seed"):

@@ -7,13 +7,13 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.measure.faults.fault_threads import in_threads
 from bench.measure.load import LoadJob
-from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP
 from bench.measure.load.visits import Visit, visits
 from bench.measure.run import load_process
 from bench.measure.run.load_process import TrialError
@@ -88,28 +88,35 @@ def parse_page_marker(body: str) -> tuple[str, ...] | None:
 def job(url: str, requested: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:
     """The load: every second request closes its connection, so that half of all requests open one."""
     turns = [*requested, *requested]
-    headers = tuple(
-        (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
-        for number, page in enumerate(turns)
-    )
+    headers = []
+    for number, page in enumerate(turns):
+        lines = ""
+        if page.cookie:
+            lines = f"Cookie: {page.cookie}\r\n"
+        if number % 2:
+            lines += CLOSE
+        headers.append(lines)
+    connections, mark = CAPACITY_CONNECTIONS, ""
+    if rate:
+        connections, mark = MAX_CONNECTIONS, MARK
     return LoadJob(
         url,
         tuple(page.path for page in turns),
-        connections=MAX_CONNECTIONS if rate else CAPACITY_CONNECTIONS,
-        seconds=seconds,
+        connections,
+        seconds,
         timeout_s=PATIENCE_S,
         rate=rate,
-        headers=headers,
-        mark=MARK if rate else "",
+        headers=tuple(headers),
+        mark=mark,
     )
 
 
 def capacity(url: str, requested: Sequence[RequestedPage], directory: Path) -> float:
     """Responses a second in a closed loop. Raises TrialError without any."""
-    tool = ClosedLoopTool()
+    tool = CLOSED_LOOP
     command = tool.command(sys.executable, job(url, requested, CAPACITY_S, None))
     directory.mkdir(parents=True, exist_ok=True)
-    texts = load_process.run(command, CAPACITY_CONNECTIONS, directory, "capacity", CAPACITY_S + PATIENCE_S + 5)
+    texts = load_process.run(command, CAPACITY_CONNECTIONS, directory / "capacity", CAPACITY_S + PATIENCE_S + 5)
     figures = tool.parse(*texts)
     good = (figures.statuses or {}).get("200", 0)
     if not good:
@@ -130,18 +137,18 @@ def background_load(url: str, requested: Sequence[RequestedPage], rate: int, dir
 
     Visit.page is an index of the requested pages, taken twice. Raises errors of the load tool.
     """
-    tool, enough, finished_visits = OpenLoopTool(), threading.Event(), list[Visit]()
+    tool, finished_visits = OPEN_LOOP, list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     command = tool.command(sys.executable, job(url, requested, MAX_S, rate))
-    limit_s = MAX_S + PATIENCE_S + 10
-    with ThreadPoolExecutor(1, "visitors") as pool:
-        try:
-            load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
-            yield finished_visits
-        finally:
-            enough.set()
-        finished_visits += visits(load.result()[0])
+    output, limit_s = directory / "visits", MAX_S + PATIENCE_S + 10
+
+    def load(enough: threading.Event) -> tuple[str, str]:
+        return load_process.run(command, MAX_CONNECTIONS, output, limit_s, enough=enough)
+
+    with in_threads([load]) as (texts,):
+        yield finished_visits
+    finished_visits += visits(texts.result()[0])
 
 
 @contextmanager
@@ -150,18 +157,14 @@ def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> I
 
     The list gets an entry for each page: whether its file was missing (4xx). The other visitors count other failures.
     """
-    over, missing = threading.Event(), list[bool]()
+    missing = list[bool]()
 
-    def follow() -> None:
+    def follow(over: threading.Event) -> None:
         while not over.wait(interval_s):
             with suppress(http.VisitError, UnicodeDecodeError):
                 if found := parse_page_marker(http.get(url, path).decode()):
                     missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
 
-    with ThreadPoolExecutor(1, "follower") as pool:
-        try:
-            follower = pool.submit(follow)
-            yield missing
-        finally:
-            over.set()
-        follower.result()
+    with in_threads([follow]) as (follower,):
+        yield missing
+    follower.result()

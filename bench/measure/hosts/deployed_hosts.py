@@ -59,11 +59,11 @@ class DeployedHosts:
                 f"GET {path}: {why}; name the one that signed it as {TRUST} in the inventory"
             ) from None
         if response.status != 200:
-            advice = (
-                "; the front believes X-Forwarded-Proto of `trusted_proxies` only: add the load hosts and render again"
-            )
-            redirects = self.deployed.behind and response.status in (301, 302, 307, 308)
-            raise http.VisitError(f"GET {path}: status {response.status}, not 200{advice if redirects else ''}")
+            advice = ""
+            if self.deployed.behind and response.status in (301, 302, 307, 308):
+                why = "the front believes X-Forwarded-Proto of `trusted_proxies` only"
+                advice = f"; {why}: add the load hosts and render again"
+            raise http.VisitError(f"GET {path}: status {response.status}, not 200{advice}")
         return response.body
 
     @property

@@ -80,10 +80,12 @@ def _larger(one: int | None, other: int | None) -> int | None:
 
 def memory_limit() -> int | None:
     """Memory of the host, or the limit of the kit's units."""
-    found = re.search(r"^MemTotal: +(\d+) kB$", text(Path("/proc/meminfo")), re.MULTILINE)
-    known = [int(found[1]) * 1024] if found else []
-    limit = number(UNITS / "memory.max")
-    return min([*known, limit] if limit else known, default=None)
+    known = []
+    if found := re.search(r"^MemTotal: +(\d+) kB$", text(Path("/proc/meminfo")), re.MULTILINE):
+        known.append(int(found[1]) * 1024)
+    if limit := number(UNITS / "memory.max"):
+        known.append(limit)
+    return min(known, default=None)
 
 
 def cores(of_inventory: float | None) -> float | None:
@@ -186,7 +188,9 @@ class HostUsage:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._cores = cores(settings["cores"])
         self._link = Link(settings["address"], settings["link_bits_per_second"])
-        self._database = PostgresConnections() if settings["database"] else None
+        self._database = None
+        if settings["database"]:
+            self._database = PostgresConnections()
         self._log_path = settings["access_log"]
         self._memory_peak: int | None = None
         self._link_peak: float | None = None
@@ -218,8 +222,10 @@ class HostUsage:
         self._sample()
         if self._database:
             self._database.close()
+        by_address = None
         if self._log:
             time.sleep(LOG_S)
+            by_address = self._log.by_address()
         cpu_seconds = None
         if cpu is not None and self._cpu is not None:
             cpu_seconds = round((cpu - self._cpu) / 1e6, 2)
@@ -232,9 +238,9 @@ class HostUsage:
             "received_bytes": received,
             "sent_bytes": sent,
             "link_bits_per_second": self._link.rate,
-            "link_peak_share": None if self._link_peak is None else round(self._link_peak, 4),
+            "link_peak_share": self._link_peak,
             "database_connections_peak": self._connections_peak,
-            "by_address": self._log.by_address() if self._log else None,
+            "by_address": by_address,
         }
 
     def _sample(self) -> None:
@@ -253,5 +259,5 @@ class HostUsage:
         received, sent = now.since(self._last)
         if self._link.rate and received is not None and sent is not None:
             share = max(received, sent) * 8 / lasted / self._link.rate
-            self._link_peak = max(self._link_peak or 0.0, share)
+            self._link_peak = max(self._link_peak or 0.0, round(share, 4))
         self._last = now

@@ -14,13 +14,11 @@ from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.hosts.loaders import Loaders, LoadShare
 from bench.measure.load import LoadJob
-from bench.measure.load.engine import Engine
 from bench.measure.records.folder import write_json
 from bench.measure.records.trials import Condition, Trial
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError
 from bench.measure.run.local import TrialBed
-from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.session import Journal
@@ -31,20 +29,17 @@ from bench.verify.hosts.host_costs import HostCosts
 class HostsTestBed(TrialBed):
     """Hosts with a running deployment, which are also the running site."""
 
-    is_usable = True
     _loaders: Loaders
 
-    def __init__(
-        self, journal: Journal, outlook: Outlook, load: LoadSettings, progress: RunProgress, site: DeployedHosts
-    ):
-        super().__init__(journal, outlook, load)
+    def __init__(self, journal: Journal, progress: RunProgress, load: LoadSettings, site: DeployedHosts):
+        super().__init__(journal, progress, load)
         self._site = site
 
     @contextmanager
-    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[HostsTestBed]:
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[None]:
         """The deployment is already up."""
         with Loaders(self._site.inventory) as self._loaders:
-            yield self
+            yield
 
     def make(self, item: Measurement, attempt: int) -> Trial:
         """Make a trial."""
@@ -60,9 +55,8 @@ class HostsTestBed(TrialBed):
 class HostsLoad:
     """The load of one trial from several hosts; see bench.measure.run.trial.TrialLoad.
 
-    shares     counts of each load host
-    hosts      costs of each host
-    warm_up_s  of the warm-up, which belongs to the play of the load
+    shares  counts of each load host
+    hosts   costs of each host
     """
 
     site: DeployedHosts
@@ -71,7 +65,6 @@ class HostsLoad:
     directory: Path
     shares: list[LoadShare] = field(default_factory=list)
     hosts: dict[str, HostCosts] | None = None
-    warm_up_s: float = 0.0
     costs: None = None
 
     @property
@@ -88,11 +81,10 @@ class HostsLoad:
     def get(self, path: str) -> bytes:
         return self.site.get(path)
 
-    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
-        """Have unmeasured load made from all load hosts, right before the load."""
-        self.warm_up_s = load.warmup_s
+    def warm_up(self, job: LoadJob) -> None:
+        """Nothing: unmeasured load is made from all load hosts right before the load, in the same play."""
 
-    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, bodies: BodyChecker) -> Observed:
         """Warm up, make the load and note the usage of the hosts; counts of each load host are stored.
 
         Raises TrialError if any single host had errors or no response.
@@ -102,7 +94,7 @@ class HostsLoad:
             loaded = self.loaders.make(
                 site.job(job),
                 self.directory,
-                self.warm_up_s,
+                self.load.warmup_s,
                 site.deployed.access_log,
                 bodies.start,
             )
@@ -115,10 +107,10 @@ class HostsLoad:
             clock = {"ahead_ms": share.clock.ahead_ms, "error_ms": share.clock.error_ms}
             counts = {"clock": clock, "cpu_s": share.cpu_s, **share.counts}
             write_json(self.directory / f"{share.host.name}.json", counts)
-        tool = engine(self.load)
+        tool = self.load.tool
         figures = loaders.figures(tool, self.shares).supported()
         for share in self.shares:
-            if problem := share.figures(tool).failure():
+            if problem := loaders.figures(tool, [share]).failure():
                 raise TrialError(f"{share.host.name}: {problem}", figures=figures)
         each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
         return Observed(figures, tool_cpu_share=max(item.tool_cpu_share or 0.0 for item in each))
@@ -126,10 +118,4 @@ class HostsLoad:
     def judge(self, observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         """The guards' findings, with the load tool's for each load host."""
         observed = replace(observed, tool_cpu_share=None)
-        return loaders_guards.evaluate(engine(self.load), observed, self.shares, self.hosts or {}, bounds)
-
-
-def engine(load: LoadSettings) -> Engine:
-    """The load tool of a run on several hosts."""
-    assert isinstance(load.tool, Engine)
-    return load.tool
+        return loaders_guards.evaluate(self.load.tool, observed, self.shares, self.hosts or {}, bounds)

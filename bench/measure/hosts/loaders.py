@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from bench.errors import BenchError
 from bench.measure.hosts import archive, on_host
 from bench.measure.hosts.play import Plays, TaskResult
-from bench.measure.load import Figures, LoadJob
-from bench.measure.load.engine import Engine, encoded
+from bench.measure.load import Figures, LoadJob, Tool
+from bench.measure.load.engine import encoded
 from bench.measure.load.openloop.counts import together
 from bench.serve.production.inventory import DB, LOAD, WEB, Host, Inventory, front_of
 from bench.verify.hosts import reach
@@ -54,10 +54,6 @@ class LoadShare:
     counts: dict[str, Any]
     cpu_s: float
 
-    def figures(self, tool: Engine) -> Figures:
-        """The figures of this host only."""
-        return figures(tool, [self])
-
 
 @dataclass(frozen=True)
 class HostsLoaded:
@@ -67,19 +63,11 @@ class HostsLoaded:
     costs: dict[str, HostCosts]
 
 
-class Loaders:
+class Loaders(Plays):
     """The hosts of an inventory while the context lasts: those of group `load` make loads."""
 
     def __init__(self, inventory: Inventory) -> None:
-        self._inventory = inventory
-        self._plays = Plays(PLAYBOOK, inventory)
-
-    def __enter__(self) -> Self:
-        self._plays.__enter__()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._plays.__exit__(*exc_info)
+        super().__init__(PLAYBOOK, inventory)
 
     def make(
         self,
@@ -117,13 +105,13 @@ class Loaders:
                 ready()
 
         try:
-            results = self._plays.play(variables, folder / "play.out", PLAY_S + 2 * limit_s, begun)
+            results = self.play(variables, folder / "play.out", PLAY_S + 2 * limit_s, begun)
         finally:
             program.unlink()
         return _loaded(self._inventory, states, each, results)
 
 
-def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
+def figures(tool: Tool, shares: Sequence[LoadShare]) -> Figures:
     """The figures of all shares together, as if from one load tool."""
     return tool.parse(json.dumps(encoded(together([share.counts for share in shares]))), "")
 
@@ -149,18 +137,22 @@ def _cores(state: HostState) -> int:
 
 def _of_host(host: Host, inventory: Inventory, state: HostState, processes: int, access_log: str) -> dict[str, Any]:
     """The archive's entry of a host: its clock, its processes, and the settings of `host_usage.HostUsage`."""
-    hosts, own = inventory.of(LOAD), []
+    hosts, own, ahead_ms = inventory.of(LOAD), [], 0.0
     if host in hosts:
         own = list(range(hosts.index(host), processes, len(hosts)))
+    if state.clock:
+        ahead_ms = state.clock.ahead_ms
+    if host != front_of(inventory):
+        access_log = ""
     return {
-        "ahead_ms": state.clock.ahead_ms if state.clock else 0.0,
+        "ahead_ms": ahead_ms,
         "processes": own,
         "usage": {
             "address": host.address,
             "cores": host.cores,
             "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
             "database": DB in host.groups,
-            "access_log": access_log if host == front_of(inventory) else "",
+            "access_log": access_log,
         },
     }
 
@@ -210,7 +202,9 @@ def _costs(inventory: Inventory, usages: dict[str, dict[str, Any]], why: dict[st
     # Each web host's share of the requests, if the front counts them.
     web = inventory.of(WEB)
     total = sum(requests.get(host.address, 0) for host in web)
-    for host in web if total else ():
+    if not total:
+        return costs
+    for host in web:
         count = requests.get(host.address, 0)
         costs[host.name] = replace(costs[host.name], requests=count, requests_share=round(count / total, 4))
     return costs

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from bench.measure.hosts import loaders
 from bench.measure.hosts.loaders import LoadShare
-from bench.measure.load import Figures
-from bench.measure.load.engine import Engine
+from bench.measure.load import Tool
 from bench.measure.load.openloop.counts import together
 from bench.measure.run import guards
 from bench.measure.run.guards import OK, Observed
@@ -30,7 +30,7 @@ CHANCE = 0.005
 
 
 def evaluate(
-    tool: Engine,
+    tool: Tool,
     total: Observed,
     shares: Sequence[LoadShare],
     costs: Mapping[str, HostCosts],
@@ -48,7 +48,7 @@ def evaluate(
 
 
 def _wrong(
-    tool: Engine, total: Observed, shares: Sequence[LoadShare], costs: Mapping[str, HostCosts], bound: float
+    tool: Tool, total: Observed, shares: Sequence[LoadShare], costs: Mapping[str, HostCosts], bound: float
 ) -> str:
     """The first untrusted load host or link, or empty."""
     for share in shares:
@@ -68,14 +68,20 @@ def _wrong(
 def _full_link(costs: Mapping[str, HostCosts], seconds: float) -> str:
     """The first full link, or empty."""
     for name, used in costs.items():
-        if found := _full(used, seconds):
-            return f"the link of {name} is full: {found}"
+        rate = used.link_bits_per_second
+        if not rate:
+            continue
+        # In its busier direction.
+        link_share = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
+        for share, when in ((link_share, ""), (used.link_peak_share or 0.0, " for about a second")):
+            if share > MAX_LINK:
+                return f"the link of {name} is full: {share * rate / 1e6:,.1f} of {rate / 1e6:,.0f} Mbit/s{when}"
     return ""
 
 
-def observed(tool: Engine, share: LoadShare, total: Observed) -> Observed:
+def observed(tool: Tool, share: LoadShare, total: Observed) -> Observed:
     """Observations of one load host."""
-    figures: Figures = share.figures(tool).supported()
+    figures = loaders.figures(tool, [share]).supported()
     busy = round(share.cpu_s / (figures.duration_s * share.cores), 4)
     return replace(total, figures=figures, tool_cpu_share=busy)
 
@@ -106,17 +112,6 @@ def _means(counts: Mapping[str, list[int]]) -> dict[int, float]:
     """Part of the load -> mean latency, in microseconds; without parts that have no response."""
     pairs = zip(counts["slice_us"], counts["slice_answers"], strict=True)
     return {number: total / count for number, (total, count) in enumerate(pairs) if count}
-
-
-def _full(used: HostCosts, seconds: float) -> str:
-    """Use of a link in its busier direction, if beyond the bound; otherwise empty."""
-    if not (rate := used.link_bits_per_second):
-        return ""
-    link_share = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
-    for share, when in ((link_share, ""), (used.link_peak_share or 0.0, " for about a second")):
-        if share > MAX_LINK:
-            return f"{share * rate / 1e6:,.1f} of {rate / 1e6:,.0f} Mbit/s{when}"
-    return ""
 
 
 def _unknown(costs: Mapping[str, HostCosts]) -> str:

@@ -10,7 +10,8 @@ from bench.errors import BenchError
 from bench.measure.hosts import loaders
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.hosts.hosts_test_bed import HostsTestBed
-from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load import Tool
+from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
@@ -37,12 +38,10 @@ def new_run(request: Request, site: DeployedHosts) -> Prepared:
     """A new run; raises BenchError for unsupported requests."""
     deployed, inventory = site.deployed, site.inventory
     plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
-    plan = replace(
-        plan,
-        sizes=(deployed.size,),
-        database="postgresql" if inventory.of(DB) else AS_DEPLOYED,
-        inventory=True,
-    )
+    database = AS_DEPLOYED
+    if inventory.of(DB):
+        database = "postgresql"
+    plan = replace(plan, sizes=(deployed.size,), database=database, inventory=True)
     hosts = inventory.of(LOAD)
     if not hosts:
         raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
@@ -63,10 +62,12 @@ def stopped_run(directory: Path, site: DeployedHosts) -> Prepared:
 def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Prepared:
     plan, cases = info.plan, cases_of(info.plan, site.project)
     # The built-in load tool, which needs only Python on its hosts.
-    tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
+    tool: Tool = OPEN_LOOP
+    if plan.mode == "closed":
+        tool = CLOSED_LOOP
     at_rate = None
     if plan.latency:
-        at_rate = (OpenLoopTool(), "")
+        at_rate = (OPEN_LOOP, "")
     load = LoadSettings(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
 
     def environment() -> Environment:
@@ -80,9 +81,9 @@ def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Pre
     return Prepared(
         info=info,
         cases=cases,
-        load=load,
+        tool=tool.name,
         environment=environment,
-        bed=partial(HostsTestBed, site=site),
+        bed=partial(HostsTestBed, load=load, site=site),
         before=run,
     )
 

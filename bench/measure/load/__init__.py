@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.measure.load.ab import Ab
 from bench.measure.load.base import Command, Figures, LoadError, Tool
-from bench.measure.load.engine import ClosedLoopTool, Engine, OpenLoopTool
+from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP, Engine
 from bench.measure.load.openloop.job import LoadJob
 from bench.measure.load.siege import Siege
 from bench.measure.load.wrk import Wrk
@@ -21,7 +21,7 @@ __all__ = ["CHOICES", "TOOLS", "Command", "Figures", "LoadError", "LoadJob", "To
 
 # In order of preference: the first suitable installed tool is used. The engine is always available; siege measures less
 # and runs only on request.
-TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege())
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), CLOSED_LOOP, OPEN_LOOP, Siege())
 # Names for the user to choose from. The engine is chosen automatically.
 CHOICES = tuple(tool.name for tool in TOOLS if not isinstance(tool, Engine))
 
@@ -31,7 +31,7 @@ def choose(
     find: Callable[[Iterable[str]], Path | None],
     wanted: str | None = None,
     mode: str = "closed",
-) -> tuple[Tool, Path]:
+) -> tuple[Tool, str]:
     """The load tool of a whole run, and its program.
 
     `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a required tool,
@@ -44,7 +44,7 @@ def choose(
     for tool in candidates:
         fits = tool.url_list or all(count <= 1 for count in counts)
         if fits and (program := find(tool.programs)):
-            return tool, program
+            return tool, str(program)
         if wanted is not None and not fits:
             raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
     raise BenchError(f"--tool {wanted} is not installed; install it, as `make servers` does in a clone")

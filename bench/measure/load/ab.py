@@ -23,11 +23,12 @@ class Ab(Tool):
 
     def command(self, program: str, job: LoadJob) -> Command:
         """ab for a given time; -n comes after -t, because -t sets -n too."""
-        keep = ("-k",) if job.keep_alive else ()
-        time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
         # -r: go on after a broken connection, and count it.
-        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
-        return Command(argv)
+        argv = [program, "-q", "-r"]
+        if job.keep_alive:
+            argv.append("-k")
+        argv += ["-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s)]
+        return Command((*argv, "-c", str(job.connections), job.base_url + job.paths[0]))
 
     def threads(self, job: LoadJob) -> int:
         """Always one."""
@@ -46,7 +47,7 @@ class Ab(Tool):
             duration_s=seconds,
             requests_total=int(done),
             requests_per_second=done / seconds,
-            bytes_per_second=None if received is None else received / seconds,
+            bytes_per_second=received and received / seconds,
             latency_max_ms=number(r"^\s+100%\s+(\d+)", stdout) or None,
             errors_connect=int(number(r"\(Connect: (\d+)", stdout) or 0),
             errors_read=sum(int(number(rf"{name}(\d+)", stdout) or 0) for name in broken),

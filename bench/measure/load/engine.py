@@ -21,11 +21,14 @@ from bench.measure.stats import histogram
 
 
 class Engine(Tool):
-    """bench/measure/load/openloop/__main__.py"""
+    """bench/measure/load/openloop/__main__.py, in one of its modes."""
 
     programs = ("python3", "python")
     version = ("-c", "from bench.measure.load.openloop import VERSION; print(VERSION)")
     url_list = True
+
+    def __init__(self, name: str, mode: str, fallback: bool = False):
+        self.name, self.mode, self.fallback = name, mode, fallback
 
     def command(self, program: str, job: LoadJob) -> Command:
         """The program with its job in a file."""
@@ -75,28 +78,18 @@ def encoded(total: dict[str, Any]) -> dict[str, Any]:
 
 def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
     """Figures that need a schedule: latency from the due time, delays of sending, and dropped requests."""
-    delay, latency = (histogram.merged([printed[name]]) for name in ("delay", "latency"))
-    found = {
-        "requests_dropped": printed["dropped"],
-        "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
-    }
+    delay, latency = histogram.merged([printed["delay"]]), histogram.merged([printed["latency"]])
+    found = {"requests_dropped": printed["dropped"], "send_delay_p99_ms": None}
+    if delay is not None:
+        found["send_delay_p99_ms"] = histogram.percentile_ms(delay, 99)
     if latency is None or not latency.total_count:
         return found
     # A percentile is the upper end of its bucket, possibly above the exact maximum.
     most = printed["max_us"] / 1000
-    percentiles = {name: min(latency.get_value_at_percentile(at) / 1000, most) for name, at in PERCENTILES.items()}
+    percentiles = {name: min(histogram.percentile_ms(latency, at), most) for name, at in PERCENTILES.items()}
     return {**found, **percentiles, "histogram": printed["latency"]}
 
 
-class ClosedLoopTool(Engine):
-    """The engine with connections that send the next request after a response."""
-
-    name = "closedloop"
-    fallback = True
-
-
-class OpenLoopTool(Engine):
-    """The engine with requests sent on a schedule."""
-
-    name = "openloop"
-    mode = "open"
+# Connections that send the next request after a response, and requests sent on a schedule.
+CLOSED_LOOP = Engine("closedloop", "closed", fallback=True)
+OPEN_LOOP = Engine("openloop", "open")

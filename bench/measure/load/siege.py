@@ -38,10 +38,13 @@ class Siege(Tool):
         """The figures in the JSON object printed by siege."""
         printed = json.loads(stdout[stdout.index("{") :])
         seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
+        problem = None
+        if failed:
+            problem = f"{failed} failed transactions"
         return Figures(
             duration_s=seconds,
             requests_total=done,
             requests_per_second=done / seconds,
             latency_max_ms=printed["longest_transaction"] * 1000 or None,
-            problem=f"{failed} failed transactions" if failed else None,
+            problem=problem,
         )

@@ -25,6 +25,9 @@ class Wrk(Tool):
         Threads share the connections evenly, because wrk drops the remainder of the division.
         """
         threads = self.threads(job)
+        connections = "close"
+        if job.keep_alive:
+            connections = "keep"
         argv = (
             program,
             f"-t{threads}",
@@ -37,7 +40,7 @@ class Wrk(Tool):
             job.base_url,
             "--",
             "paths.txt",
-            "keep" if job.keep_alive else "close",
+            connections,
         )
         env = {"BENCH_THREADS": str(threads), "BENCH_SECONDS": str(job.seconds)}
         return Command(argv, {"paths.txt": "\n".join(job.paths) + "\n"}, env)
@@ -51,6 +54,9 @@ class Wrk(Tool):
         printed = last_object(stdout)
         seconds, bad = printed["duration_us"] / 1e6, printed["status"]
         statuses = {"100-399": printed["requests"] - bad, "400-599": bad}
+        thirds = None
+        if "thirds" in printed:
+            thirds = tuple(printed["thirds"])
         return Figures(
             duration_s=seconds,
             requests_total=printed["requests"],
@@ -62,5 +68,5 @@ class Wrk(Tool):
             errors_timeout=printed["timeout"],
             responses_not_2xx=bad,
             statuses={name: count for name, count in statuses.items() if count},
-            thirds=tuple(printed["thirds"]) if "thirds" in printed else None,
+            thirds=thirds,
         )

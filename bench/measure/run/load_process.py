@@ -37,21 +37,24 @@ class TrialError(Exception):
 def run(
     command: Command,
     connections: int,
-    directory: Path,
-    name: str,
+    output: Path,
     limit_s: float,
     *,
     interrupt_after_s: float | None = None,
     enough: threading.Event | None = None,
 ) -> tuple[str, str]:
-    """Run a load tool in `directory`; returns its stdout and stderr, stored there as `name`.out and .err.
+    """Run a load tool in the folder of `output`; returns its stdout and stderr, stored as `output`.out and .err.
 
     After `interrupt_after_s` the tool gets SIGINT, and its exit status is ignored. It also gets SIGINT when `enough` is
     set, but must then exit with success. Raises TrialError on failure or after `limit_s`, GlobalFault if the tool
     cannot be started.
     """
-    _write_files(command, directory, name)
-    out, err = directory / f"{name}.out", directory / f"{name}.err"
+    directory = output.parent
+    for file, content in command.files.items():
+        (directory / file).parent.mkdir(exist_ok=True)
+        (directory / file).write_text(content, "utf-8")
+    output.with_suffix(".command").write_text(shlex.join(command.argv) + "\n", "utf-8")
+    out, err = output.with_suffix(".out"), output.with_suffix(".err")
     process = reader = None
     errors: list[bytes] = []
     try:
@@ -105,19 +108,13 @@ def signals_deferred() -> Iterator[None]:
             signal.raise_signal(received)
 
 
-def _write_files(command: Command, directory: Path, name: str) -> None:
-    for file, content in command.files.items():
-        (directory / file).parent.mkdir(exist_ok=True)
-        (directory / file).write_text(content, "utf-8")
-    (directory / f"{name}.command").write_text(shlex.join(command.argv) + "\n", "utf-8")
-
-
 def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.Popen[bytes]:
     # If the instrument is killed by a signal it cannot catch, the kernel kills the load tool.
-    setpriv = shutil.which("setpriv")
-    guard = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    guard = []
+    if setpriv := shutil.which("setpriv"):
+        guard = [setpriv, "--pdeathsig", "KILL", "--"]
     return subprocess.Popen(
-        (*guard, *command.argv),
+        [*guard, *command.argv],
         cwd=directory,
         env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env},
         stdin=subprocess.DEVNULL,

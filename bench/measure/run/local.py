@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,11 @@ from bench.measure.load import LoadError, LoadJob
 from bench.measure.records.folder import CHECKS_FILE
 from bench.measure.records.records import Plan, served_words
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
-from bench.measure.run import guards, load_process, machine_facts, ref_pages, workload
+from bench.measure.run import guards, load_process, machine_facts, queries, ref_pages, workload
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError, newest_log
-from bench.measure.run.outlook import Outlook
-from bench.measure.run.plan import Deployment, Measurement, Resolve
+from bench.measure.run.plan import Deployment, Measurement, Resolve, recorded
 from bench.measure.run.progress import RunProgress
-from bench.measure.run.queries import Queries
 from bench.measure.run.session import Journal, TestBed
 from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
 from bench.serve.catalog import catalog
@@ -57,8 +56,8 @@ WORKERS = "worker_cpu_seconds"
 class TrialBed(TestBed[Measurement, Trial]):
     """A test bed of trials: how their load is made."""
 
-    def __init__(self, journal: Journal, outlook: Outlook, load: LoadSettings):
-        self.journal, self.outlook, self.load = journal, outlook, load
+    def __init__(self, journal: Journal, progress: RunProgress, load: LoadSettings):
+        self.journal, self.progress, self.outlook, self.load = journal, progress, progress.outlook, load
 
     def keep(self) -> None:
         """Store the cases of a search, and the cases dropped from a race."""
@@ -80,10 +79,10 @@ class TrialBed(TestBed[Measurement, Trial]):
         loading: Callable[[LoadSettings, Path], TrialLoad],
     ) -> Trial:
         """Make a trial; `loading` makes the load, with files in a directory."""
-        load, folder = self.load.of(item), self.journal.folder
+        folder = self.journal.folder
         directory = folder.raw / item.key
         directory.mkdir(parents=True, exist_ok=True)
-        return measure(item, addresses, project, loading(load, directory), load, folder)
+        return measure(item, addresses, project, loading(self.load.of(item), directory), folder)
 
     def addresses(
         self,
@@ -99,7 +98,9 @@ class TrialBed(TestBed[Measurement, Trial]):
         static_names  served names of the static files by their plain ones
         ref           the label of the served commit, whose static files may differ
         """
-        key = f"{name}@ref={ref}" if ref else name
+        key = name
+        if ref:
+            key = f"{name}@ref={ref}"
         if key not in self.journal.addresses:
             known = workload.workload(project, name)
             static = {}
@@ -114,7 +115,6 @@ class LocalTestBed(TrialBed):
     """This machine, and the site running on it; tests replace some methods.
 
     rows  the database; not recorded, because the URL may have a password
-    refs  a case of each commit of the project
     """
 
     _running: Running
@@ -129,20 +129,17 @@ class LocalTestBed(TrialBed):
     def __init__(
         self,
         journal: Journal,
-        outlook: Outlook,
-        load: LoadSettings,
         progress: RunProgress,
+        load: LoadSettings,
         project: UnderTest,
         rows: Database,
-        refs: Sequence[Case] = (),
     ):
-        super().__init__(journal, outlook, load)
-        self.progress, self.project, self._rows, self._refs = progress, project, rows, refs
-        self._differing: dict[str, str] = {}
+        super().__init__(journal, progress, load)
+        self.project, self._rows = project, rows
+        self._differing: dict[str, list[str]] = {}
         self.pinned = self.journal.environment.affinity
         again = served_words(journal.info.plan)
         self._verifier = Verifier(project, Selection(thorough=False, unsafe=False), options=again)
-        self._queries = Queries()
 
     @staticmethod
     def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
@@ -162,13 +159,14 @@ class LocalTestBed(TrialBed):
 
     def _compare_refs(self) -> None:
         """Print the pages that differ between commits of the project."""
-        if len(self._refs) < 2:
+        info, printer = self.journal.info, self.progress.printer
+        if len(info.plan.refs or {}) < 2:
             return
-        printer = self.progress.printer
-        found = self.page_differences(self._refs, self.journal.info.plan.workloads, printer.show)
-        for difference in found:
-            self._differing.setdefault(difference.labels[1], difference.words)
-        for note in self.journal.note(difference.words for difference in found):
+        cases: dict[str, Case] = {}
+        for planned in recorded(info.cases, self.resolver(self.project, info.plan, self._rows)):
+            cases.setdefault(planned.served.stack.ref, planned.served)
+        self._differing = self.page_differences(list(cases.values()), info.plan.workloads, printer.show)
+        for note in self.journal.note(chain.from_iterable(self._differing.values())):
             printer.say(f"note: {note}")
 
     def exclusive_database(self) -> AbstractContextManager[None]:
@@ -191,7 +189,7 @@ class LocalTestBed(TrialBed):
 
     def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:
         """Database queries of a request, on average; None if they cannot be counted."""
-        return self._queries.per_request(self._running, item.case, addresses)
+        return queries.per_request(self._running, item.case, addresses)
 
     def static_names(self) -> dict[str, str]:
         """Collected names of the static files by their plain ones."""
@@ -211,7 +209,7 @@ class LocalTestBed(TrialBed):
             cpu_affinity.move(self.pinned, group, [pid])
 
     @contextmanager
-    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[None]:
         """Bring the case up on its cores, record its facts, and verify it.
 
         Raises BenchError also for wrong responses, without bringing the case up if they are known.
@@ -220,7 +218,7 @@ class LocalTestBed(TrialBed):
         was_verified = self.outlook.verified.knows(*name)
         self._must_be_right(deployment)
         if self.journal.info.plan.same_responses and (differs := self._differing.get(deployment.case.stack.ref)):
-            raise BenchError(differs)
+            raise BenchError(differs[0])
         show = self.progress.printer.show
         with self.deployed(deployment.case, run_dir=directory, progress=show) as running:
             self._running, self.is_usable, self._measured = running, True, []
@@ -231,7 +229,7 @@ class LocalTestBed(TrialBed):
                 self.journal.rows(lambda: self.rows(running))
                 if not was_verified:
                     self._verify(deployment, running)
-                yield self
+                yield
             show(f"stopping {deployment.stack}")
         if was_verified:
             self.outlook.was_up(deployment, time.monotonic() - began, self._measured)
@@ -264,9 +262,9 @@ class LocalTestBed(TrialBed):
             addresses = self.addresses(project, item.case.workload, get, static, running.case.stack.ref)
         except BenchError as error:
             return self.failed(item, str(error), newest_log(running.logs))
-        queries = self.queries_per_request(item, addresses)
+        counted = self.queries_per_request(item, addresses)
         with cpu_affinity.pinned(self.pinned, cpu_affinity.LOAD):
-            trial = self.measured(item, addresses, project, lambda _, directory: HereLoad(running, directory))
+            trial = self.measured(item, addresses, project, partial(HereLoad, running))
         if trial.status == "failed":
             self.check()
             if died := running.died():
@@ -274,7 +272,7 @@ class LocalTestBed(TrialBed):
                 log = self.journal.folder.relative(died.log) or trial.evidence.log
                 evidence = replace(trial.evidence, log=log)
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", evidence=evidence)
-        return replace(trial, condition=replace(trial.condition, queries_per_request=queries))
+        return replace(trial, condition=replace(trial.condition, queries_per_request=counted))
 
 
 def check_database(project: UnderTest, rows: Database) -> None:
@@ -328,16 +326,19 @@ class Observer:
         if self._connections:
             self.note(database_connections_peak=self._connections.peak())
         lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
-        each: dict[str, Any] = {}
-        for name in (item.name for item in fields(Costs) if item.name != WORKERS):
-            each[name] = {of: getattr(used, name) for of, used in usage.items()}
-        self.costs = Costs(**each, worker_cpu_seconds=_workers(self._running.case, usage))
-        # A database starts and ends processes as requests come; a server's workers are there to stay.
-        replaced = [used.replaced for name, used in usage.items() if name in self._running.servers]
-        known = [count for count in replaced if count is not None]
+        costs: dict[str, Any] = {}
+        for item in fields(Costs):
+            if item.name != WORKERS:
+                costs[item.name] = {name: getattr(used, item.name) for name, used in usage.items()}
+        self.costs = Costs(**costs, worker_cpu_seconds=_workers(self._running.case, usage))
+        restarts = None
+        for name, used in usage.items():
+            # A database starts and ends processes as requests come; a server's workers are there to stay.
+            if name in self._running.servers and used.replaced is not None:
+                restarts = (restarts or 0) + used.replaced
         self.note(
             memory_idle_bytes=dict(self._running.memory_idle_bytes),
-            restarts=sum(known) if known else None,
+            restarts=restarts,
             observer_share=round(self._own_s / (lasted * (psutil.cpu_count() or 1)), 5),
         )
 
@@ -380,8 +381,9 @@ def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None
 class HereLoad(Observer):
     """The load of one trial by a load tool on this machine, and its costs; see `trial.TrialLoad`."""
 
-    def __init__(self, running: Running, directory: Path):
+    def __init__(self, running: Running, load: LoadSettings, directory: Path):
         super().__init__(running)
+        self.load = load
         self.url = running.url
         self.get = partial(http.get, running.url)
         self.judge = guards.evaluate
@@ -390,32 +392,33 @@ class HereLoad(Observer):
     def log(self) -> Path | None:
         return newest_log(self._running.logs)
 
-    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
+    def warm_up(self, job: LoadJob) -> None:
         """Make load with stored output. Load tools count in whole seconds, so a shorter load is interrupted."""
-        seconds = math.ceil(load.warmup_s)
+        load, seconds = self.load, math.ceil(self.load.warmup_s)
         command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
         limit_s, after_s = seconds + GRACE_S, load.warmup_s
-        load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
+        load_process.run(command, job.connections, self._directory / "warmup", limit_s, interrupt_after_s=after_s)
 
-    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, bodies: BodyChecker) -> Observed:
         """Run the load tool, sample the deployment, and record the state after the load."""
-        command = load.tool.command(load.program, job)
+        tool = self.load.tool
+        command = tool.command(self.load.program, job)
         limit_s = job.seconds + job.timeout_s + GRACE_S
         self.start()
         interference, tool_before = Interference(), load_process.processor_seconds()
         bodies.start()
         try:
             try:
-                texts = load_process.run(command, job.connections, self._directory, "load", limit_s)
+                texts = load_process.run(command, job.connections, self._directory / "load", limit_s)
             finally:
                 tool_s = load_process.processor_seconds() - tool_before
                 bodies.stop()
                 self.stop()
             others = interference.share([tool_s, *self.cpu_seconds()])
-            figures = load.tool.parse(*texts).supported()
+            figures = tool.parse(*texts).supported()
         except LoadError as error:
             raise TrialError(str(error), self._directory / "load.err") from None
         finally:
             self.record_effects()
-        tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or machine_facts.cores())), 4)
+        tool_cpu = round(tool_s / (figures.duration_s * (tool.threads(job) or machine_facts.cores())), 4)
         return Observed(figures, tool_cpu_share=tool_cpu, other_cpu_share=others)

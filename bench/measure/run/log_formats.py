@@ -140,7 +140,9 @@ def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, Logg
 
     fields  the format of the lines, as in `TEXTS`
     """
-    named = [pattern_of(fields)] if fields else []
+    named: list[re.Pattern[str]] = []
+    if fields:
+        named.append(pattern_of(fields))
     head: list[str] = []
     is_first, divide = True, _divided_row
     for line in lines:
@@ -187,7 +189,9 @@ def _entries_of(document: Any) -> list[Any]:
 
 
 def _divided_row(line: str) -> list[str]:
-    return line.split("\t" if "\t" in line else None)
+    if "\t" in line:
+        return line.split("\t")
+    return line.split()
 
 
 def _divided_by_commas(line: str) -> list[str]:
@@ -200,10 +204,9 @@ def _divided_by_commas(line: str) -> list[str]:
 def _names_of_columns(line: str) -> list[str]:
     """The names of columns in the first line of a table, in lower case; empty if it is an entry itself."""
     names = [name.strip().lower() for name in _divided_by_commas(line)]
-    has_request = any(name in (*NAMES["target"], *LINES) for name in names)
-    if has_request and any(name in NAMES["status"] for name in names):
-        return names
-    return []
+    if {*NAMES["target"], *LINES}.isdisjoint(names) or set(NAMES["status"]).isdisjoint(names):
+        return []
+    return names
 
 
 def pattern_of(fields: str) -> re.Pattern[str]:
@@ -265,7 +268,7 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
     begin = line.find("{")
     request = None
     if not named and begin >= 0 and line.endswith("}"):
-        request = _read(_of_json_text, line[begin:])
+        request = _read(_of_json, line[begin:])
         if request and request.time_s is None and (found := _TIME.search(line[:begin])):
             request = replace(request, time_s=seconds(found[0]))
     if request is None and not named:
@@ -280,12 +283,8 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
     return replace(request, time_s=time_s, program=request.program or program)
 
 
-def _of_json_text(text: str) -> LoggedRequest | None:
-    return _of_json(json.loads(BYTE_IN_JSON.sub(r"\\u00\1", text)))
-
-
-def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
-    values = dict(_flat(entry))
+def _of_json(text: str) -> LoggedRequest | None:
+    values = dict(_flat(json.loads(BYTE_IN_JSON.sub(r"\\u00\1", text))))
     program = next((str(values[name]) for name in _of(values, PROGRAMS)), "")
     for name in _of(values, WRAPPED):
         text = values[name]
@@ -395,8 +394,9 @@ def _of_text(line: str, patterns: Iterable[re.Pattern[str]]) -> LoggedRequest | 
                 method, target = _divided(fields["request"])
             if query := (fields.get("query") or "").strip("-").removeprefix("?"):
                 target += f"?{query}"
-            time = fields.get("time") or fields.get("epoch")
-            time_s = seconds(time) if time else None
+            time_s = None
+            if time := fields.get("time") or fields.get("epoch"):
+                time_s = seconds(time)
             host = fields.get("host") or fields.get("site") or fields.get("domain") or ""
             return _logged(time_s, method, _unescaped(target), host, int(fields["status"]))
     return None
@@ -446,9 +446,13 @@ def as_url(text: str) -> SplitResult:
 
 def _unescaped(text: str) -> str:
     r"""Decode escapes such as `\x22` or `\"`; a byte outside of ASCII is kept (surrogateescape)."""
-    return ESCAPE.sub(
-        lambda found: bytes.fromhex(found[1]).decode("ascii", "surrogateescape") if found[1] else found[2], text
-    )
+
+    def character(found: re.Match[str]) -> str:
+        if found[1]:
+            return bytes.fromhex(found[1]).decode("ascii", "surrogateescape")
+        return found[2]
+
+    return ESCAPE.sub(character, text)
 
 
 def host_of(url: SplitResult) -> str:
@@ -461,7 +465,9 @@ def host_of(url: SplitResult) -> str:
 
 def path_of(url: SplitResult) -> str:
     """The path of an address with its query, percent-encoded as a browser sends it."""
-    found = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    found = url.path or "/"
+    if url.query:
+        found += f"?{url.query}"
     if not found.startswith("/"):
         raise ValueError(found)
     return quote(found, SAFE, errors="surrogateescape")

@@ -56,7 +56,7 @@ def environment(
         # Unknown on most virtual machines.
         governor=_read(GOVERNOR).strip() or None,
         limits=limits(),
-        affinity=dict(affinity) if affinity else None,
+        affinity=dict(affinity or {}) or None,
     )
 
 
@@ -80,10 +80,15 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
 
 def limits() -> dict[str, str]:
     """Limits of this process and the kernel that bound load, as far as readable."""
-    files = zip(("open files (soft)", "open files (hard)"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True)
-    found = {name: "unlimited" if value == resource.RLIM_INFINITY else str(value) for name, value in files}
-    kernel = {name: " ".join(_read(SYSCTL / name.replace(".", "/")).split()) for name in KERNEL_LIMITS}
-    return found | {name: value for name, value in kernel.items() if value}
+    found = {}
+    for kind, limit in zip(("soft", "hard"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True):
+        found[f"open files ({kind})"] = str(limit)
+        if limit == resource.RLIM_INFINITY:
+            found[f"open files ({kind})"] = "unlimited"
+    for name in KERNEL_LIMITS:
+        if numbers := _read(SYSCTL / name.replace(".", "/")).split():
+            found[name] = " ".join(numbers)
+    return found
 
 
 def _read(path: Path) -> str:
@@ -98,13 +103,13 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
     Removed are the paths in `own_paths` (path -> placeholder) and the ports in use.
     """
-    in_use = {str(port) for port in ports.listening() if port >= 10_000}
+    names = {str(port): "PORT" for port in ports.listening() if port >= 10_000}
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text("utf-8", "surrogateescape")
         for own, name in sorted(own_paths.items(), key=lambda item: -len(item[0])):
             text = text.replace(own, name)
-        text = re.sub(r"\d+", lambda match: "PORT" if match[0] in in_use else match[0], text)
+        text = re.sub(r"\d+", lambda match: names.get(match[0], match[0]), text)
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
         found[str(path.relative_to(folder))] = digest
     return found
@@ -136,7 +141,9 @@ def git_state(folder: Path) -> tuple[str | None, bool | None]:
     if commit is None:
         return None, None
     changes = _git(folder, "status", "--porcelain")
-    return commit, None if changes is None else bool(changes)
+    if changes is None:
+        return commit, None
+    return commit, bool(changes)
 
 
 def _git(folder: Path, *words: str) -> str | None:

@@ -87,13 +87,14 @@ class Outlook:
         together: dict[Deployment, list[Measurement]] = {}
         for item in items:
             together.setdefault(item.deployment, []).append(item)
-        names = {(deployment.stack, deployment.layer) for deployment in together}
-        new = [name for name in names if not self.verified.knows(*name)]
-        seconds = VERIFY_S * len(new)
+        seconds = 0.0
+        to_verify = set()
         for deployment, alike in together.items():
+            if not self.verified.knows(deployment.stack, deployment.layer):
+                to_verify.add((deployment.stack, deployment.layer))
             seconds += self._beside(deployment, self.count(alike))
             seconds += sum(self._trials(item) * self._load_s(item) for item in alike)
-        return seconds
+        return seconds + VERIFY_S * len(to_verify)
 
     def _trials(self, item: Measurement) -> int:
         if not self._plan.capacity:

@@ -6,11 +6,13 @@ import functools
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from bench.errors import BenchError
 from bench.measure.records import records
 from bench.measure.records.records import Plan
-from bench.measure.run import guards, replay, workload
+from bench.measure.run import replay, workload
+from bench.measure.run.guards import BOUNDS
 from bench.measure.stats import MARGIN, rate_search
 from bench.measure.stats.rate_search import Limit
 from bench.serve.catalog import catalog, sizes
@@ -44,7 +46,7 @@ class Request:
     refs      commits of the project, each served by each stack
     same_responses  whether a case fails if its pages differ from the first commit's
     pythons   versions of other Pythons, each used for each stack
-    guards    guard -> its bound; None: the usual ones
+    guards    guard -> its bound
     capacity  latency limit for the highest rate
     until_decided  whether cases are dropped once they cannot be the best; `rounds` becomes a maximum
     budget_s  time limit for the rounds of a run until decided
@@ -70,7 +72,7 @@ class Request:
     refs: tuple[str, ...] = ()
     same_responses: bool = False
     margin: float | None = None
-    guards: Mapping[str, float] | None = None
+    guards: Mapping[str, float] = field(default_factory=BOUNDS.copy)
     capacity: Limit | None = None
     until_decided: bool = False
     budget_s: int | None = None
@@ -147,21 +149,28 @@ def make_plan(request: Request) -> Plan:
     known, project = catalog.read(), request.project
     commits = refs.choose(project.folder, request.refs)
     project.use_refs(commits)
+    labelled = {ref.label: ref.commit for ref in commits}
     if request.same_responses and len(commits) < 2:
         raise BenchError("--same-responses compares the pages of two commits or more: name them with --ref")
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
+    rounds, duration_s = ROUNDS, DURATION_S
+    until: Literal["decided"] | None = None
+    if request.until_decided:
+        rounds, until = ROUNDS_UNTIL_DECIDED, "decided"
+    if request.capacity:
+        duration_s = CAPACITY_DURATION_S
     stacks = variants(request.stacks or known.usual_stacks, "python", request.pythons)
     return Plan(
-        stacks=variants(stacks, "ref", [ref.label for ref in commits]),
-        refs={ref.label: ref.commit for ref in commits} or None,
+        stacks=variants(stacks, "ref", list(labelled)),
+        refs=labelled or None,
         same_responses=request.same_responses,
         layers=request.layers or tuple(known.layers),
         workloads=chosen,
         levels=levels,
-        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until_decided else ROUNDS),
-        duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
+        rounds=request.rounds or rounds,
+        duration_s=float(request.duration_s or duration_s),
         sizes=request.sizes or (NO_LIMIT,),
         database=request.database.label,
         rows_total=None,
@@ -174,10 +183,10 @@ def make_plan(request: Request) -> Plan:
         mode=mode,
         replay=factor,
         margin=_margin(request),
-        guards=dict(guards.BOUNDS if request.guards is None else request.guards),
+        guards=dict(request.guards),
         capacity=request.capacity,
-        until="decided" if request.until_decided else None,
-        budget_s=None if request.budget_s is None else float(request.budget_s),
+        until=until,
+        budget_s=request.budget_s and float(request.budget_s),
         # A chosen load tool is for a comparison with its output elsewhere.
         latency=request.latency and mode == "closed" and not request.tool,
         tunes=request.tunes,

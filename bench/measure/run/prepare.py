@@ -15,18 +15,17 @@ from bench.measure import load
 from bench.measure.records.folder import Run, read_run, resume_command
 from bench.measure.records.records import FORMAT, Ended, Environment, LoadTool, Plan, RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run import guards, machine_facts, session, workload
+from bench.measure.run import guards, machine_facts, workload
 from bench.measure.run import plan as planning
 from bench.measure.run.local import LocalTestBed, TrialBed
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Measurement, PlannedCase, Request, make_plan
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.schedules import Replay, Schedule, counting, counting_steps
-from bench.measure.run.session import Journal, now
+from bench.measure.run.session import Journal, Session, begin, now, resume
 from bench.measure.run.trial import LoadSettings
 from bench.measure.run.verified import Verified
 from bench.serve.deployment import database
-from bench.serve.deployment.case import Case
 from bench.serve.deployment.database import Database
 from bench.serve.machine import cpu_affinity
 from bench.serve.project import health, pythons, refs
@@ -38,16 +37,17 @@ from bench.serve.project.refs import Ref
 class Prepared:
     """A run before anything is started or written: a whole run, or the rest of a stopped one.
 
+    tool         name of the load tool
     environment  reads the machine, or the record from the beginning; raises BenchError if nothing can be measured
-    bed          makes the test bed from its journal, outlook, load settings and progress
+    bed          makes the test bed from its journal and progress
     before       the resumed run
     """
 
     info: RunInfo
     cases: tuple[PlannedCase, ...]
-    load: LoadSettings
+    tool: str
     environment: Callable[[], Environment]
-    bed: Callable[[Journal, Outlook, LoadSettings, RunProgress], TrialBed]
+    bed: Callable[[Journal, RunProgress], TrialBed]
     before: Run | None = None
 
     @property
@@ -59,17 +59,25 @@ class Prepared:
 
     def outlook(self) -> Outlook:
         """The outlook of the run."""
-        return Outlook(self.info.plan, self._records, Verified(self.before.checks if self.before else ()))
+        verified = Verified()
+        if self.before:
+            verified = Verified(self.before.checks)
+        return Outlook(self.info.plan, self._records, verified)
 
     def replay(self, schedule: Schedule[Ended | None]) -> Replay[Measurement, Trial]:
         """Replay a schedule of the run up to the first missing trial."""
         return Replay(schedule, self._records)
 
-    def journal(self, folder: Path | None, replay: Replay[Measurement, Trial]) -> Journal:
-        """The journal, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
+    def session(
+        self, folder: Path | None, replay: Replay[Measurement, Trial], progress: RunProgress
+    ) -> Session[Measurement, Trial]:
+        """The session, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
         if self.before:
-            return session.resume(self.before.directory, self.info, self.environment, replay)
-        return session.begin(folder, "", self.info, self.environment)
+            journal = resume(self.before.directory, self.info, self.environment, replay)
+        else:
+            journal = begin(folder, "", self.info, self.environment)
+        attempts = [trial.key for trial in self.recorded]
+        return Session(journal, replay, self.bed(journal, progress), progress, attempts)
 
     @property
     def _records(self) -> list[Trial]:
@@ -88,14 +96,14 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
     cases, skips = planning.cases(plan, bed.resolver(project, plan, rows))
     every = workload.workloads(project)
     recorded = chain.from_iterable(every[name].notes for name in plan.workloads)
-    commits = refs.notes(project.folder, [Ref(label, commit) for label, commit in (plan.refs or {}).items()])
+    commits = refs.notes(project.folder, _refs(plan))
     notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded), *commits)
     return Prepared(
         info=RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes),
         cases=cases,
-        load=load,
+        tool=load.tool.name,
         environment=lambda: _environment(cases, plan, load, bed, pinned),
-        bed=partial(bed, project=project, rows=rows, refs=_of_refs(cases)),
+        bed=partial(bed, load=load, project=project, rows=rows),
     )
 
 
@@ -112,7 +120,7 @@ def stopped_run(
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
-    project.use_refs([Ref(label, commit) for label, commit in (plan.refs or {}).items()])
+    project.use_refs(_refs(plan))
     if plan.command != command:
         raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, run.info)}")
     if plan.inventory:
@@ -126,17 +134,16 @@ def stopped_run(
     return Prepared(
         info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
         cases=cases,
-        load=load,
+        tool=load.tool.name,
         environment=lambda: run.environment,
-        bed=partial(bed, project=project, rows=rows, refs=_of_refs(cases)),
+        bed=partial(bed, load=load, project=project, rows=rows),
         before=run,
     )
 
 
-def _of_refs(cases: Iterable[PlannedCase]) -> tuple[Case, ...]:
-    """A case of each commit of the project, in the given order."""
-    found = {planned.served.stack.ref: planned.served for planned in reversed(tuple(cases)) if planned.served.stack.ref}
-    return tuple(reversed(found.values()))
+def _refs(plan: Plan) -> list[Ref]:
+    """The commits of the project that a run compares."""
+    return [Ref(label, commit) for label, commit in (plan.refs or {}).items()]
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affinity.Cores | None) -> LoadSettings:
@@ -146,12 +153,13 @@ def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affini
     if plan.latency:
         at_rate = load.choose(steps, programs.find, None, "open")
     # Without a pinned core, one thread could not keep up with the fastest servers.
-    threads = len(pinned[cpu_affinity.LOAD]) if pinned else machine_facts.cores()
-    bounds = guards.BOUNDS if plan.guards is None else plan.guards
-    opens = (at_rate[0], str(at_rate[1])) if at_rate else None
-    return LoadSettings(
-        tool, str(program), int(plan.duration_s), threads, plan.mode, plan.replay, bounds, at_rate=opens
-    )
+    threads = machine_facts.cores()
+    if pinned:
+        threads = len(pinned[cpu_affinity.LOAD])
+    bounds = plan.guards
+    if bounds is None:
+        bounds = guards.BOUNDS
+    return LoadSettings(tool, program, int(plan.duration_s), threads, plan.mode, plan.replay, bounds, at_rate=at_rate)
 
 
 def _environment(

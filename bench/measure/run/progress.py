@@ -151,7 +151,7 @@ class RunProgress:
                     visit = visits(run.addresses).get(case.workload)
                     words = capacity_words(trials, self._limit, visit)
                     self.printer.say(f"capacity of {case_words(case)}: {words}")
-        planned = len({trial.trial_id for trial in (*run.trials, *run.latency)}) + max(run.missing, 0)
+        planned = len(run.latest_of_all) + max(run.missing, 0)
         if failures := count_of(run, "failed"):
             self.printer.say(f"{failures} of {planned} trials failed")
         if discarded := count_of(run, "discarded"):
@@ -176,7 +176,7 @@ def count_of(run: Run, status: str) -> int:
             for climb in by_round.values():
                 trials += climb.in_doubt
     else:
-        trials = list({trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values())
+        trials = list(run.latest_of_all.values())
     return sum(trial.status == status for trial in trials)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -18,28 +17,25 @@ from bench.serve.project.opened import UnderTest
 HTML, RENDER_ID = "text/html", "X-Render-Id"
 
 
-class Queries:
-    """Counts queries once for a layer, or for a stack with a layer."""
+def per_request(running: Running, case: CaseRecord, addresses: tuple[str, ...]) -> float | None:
+    """Database queries of a request to these addresses, on average; None if they cannot be counted.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Any] = {}
-
-    def per_request(self, running: Running, case: CaseRecord, addresses: tuple[str, ...]) -> float | None:
-        """Database queries of a request to these addresses, on average; None if they cannot be counted."""
-        project, known = running.case.project, self._known
-        files = project.names["static_url"]
-        pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
-        of_layer, of_stack = (project.folder, case.layer, pages), (case.stack, case.layer, pages)
-        if of_layer not in known:
-            known[of_layer] = count_queries(project, running.env, pages) if pages else {}
-        if of_stack not in known:
-            known[of_stack] = served_by_a_cache(running.url, pages)
-        counts, cached = known[of_layer], known[of_stack]
-        if counts is None or cached is None:
-            return None
-        rendered = set(pages) - cached
-        total: int = sum(counts[page]["warm"] for page in addresses if page in rendered)
-        return round(total / len(addresses), 3)
+    Queries are counted once for a layer, and responses of a cache once for a stack with a layer.
+    """
+    project = running.case.project
+    files = project.names["static_url"]
+    pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
+    if not pages:
+        return 0.0
+    of_layer = ("queries", project.folder, case.layer, pages)
+    counts = project.once(of_layer, lambda: count_queries(project, running.env, pages))
+    of_stack = ("cached", case.stack, case.layer, pages)
+    cached = project.once(of_stack, lambda: served_by_a_cache(running.url, pages))
+    if counts is None or cached is None:
+        return None
+    rendered = set(pages) - cached
+    total = sum(counts[page]["warm"] for page in addresses if page in rendered)
+    return round(total / len(addresses), 3)
 
 
 def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:

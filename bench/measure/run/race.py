@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.measure.records.records import CaseRecord, Dropped
-from bench.measure.records.trials import Trial, rates_of
+from bench.measure.records.trials import Trial, known, rates_of
 from bench.measure.run.plan import Measurement
 from bench.measure.stats import GeometricMean, Table
 from bench.words import INCONCLUSIVE
@@ -135,11 +135,11 @@ class Races:
         for contest in self._contests.values():
             for name, case_id in contest.case_ids.items():
                 rounds = [race.out(name) for race in self._races_of(contest)]
-                known = [number for number in rounds if number is not None]
+                over = known(rounds)
                 if name in contest.given_up:
                     found.append(Dropped(case_id, contest.level, contest.given_up[name], GIVEN_UP))
-                elif len(known) == len(rounds):
-                    found.append(Dropped(case_id, contest.level, max(known), CANNOT_BE_BEST))
+                elif len(over) == len(rounds):
+                    found.append(Dropped(case_id, contest.level, max(over), CANNOT_BE_BEST))
         return tuple(sorted(found, key=lambda item: item.round))
 
     @property

@@ -55,9 +55,13 @@ class Recording:
 
 def steps(path: Path) -> tuple[str, ...]:
     """The steps in a file, one a line; # begins a comment."""
+    found = []
     with packed.opened(path) as file:
-        lines = [line.decode("utf-8-sig", "replace").strip() for line in file]
-    return tuple(line for line in lines if line and not line.startswith("#"))
+        for line in file:
+            step = line.decode("utf-8-sig", "replace").strip()
+            if step and not step.startswith("#"):
+                found.append(step)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -87,9 +91,9 @@ def har(path: Path) -> Recording:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise BenchError(f"{path}: no HAR file: {type(error).__name__}: {error}; save one in a browser") from None
 
-    read = [_visit(entry) for entry in entries]
-    visits = sorted((visit for visit in read if visit), key=lambda visit: visit.begun_s)
-    left_out = Counter({"entries that cannot be read": len(read) - len(visits)})
+    visits = list(filter(None, map(_visit, entries)))
+    visits.sort(key=lambda visit: visit.begun_s)
+    left_out = Counter({"entries that cannot be read": len(entries) - len(visits)})
     requests = []
     ends_s: dict[tuple[str, str], float] = {}
     for visit in visits:
@@ -252,8 +256,12 @@ def _recording(path: Path, requests: _RequestsByPlace, left_out: Counter[str], p
     if len(found) > MAX_REQUESTS:
         notes.append(f"all requests after the first {MAX_REQUESTS:,}")
         del found[MAX_REQUESTS:]
-    words = (f"left out of {path.name}: {', '.join(notes)}",) if notes else ()
-    times_s = tuple(_spread(sorted(times)[:MAX_REQUESTS])) if has_times else ()
+    words: tuple[str, ...] = ()
+    if notes:
+        words = (f"left out of {path.name}: {', '.join(notes)}",)
+    times_s: tuple[float, ...] = ()
+    if has_times:
+        times_s = tuple(_spread(sorted(times)[:MAX_REQUESTS]))
     return Recording(tuple(request.path for request in found), times_s, words)
 
 
@@ -261,6 +269,8 @@ def _spread(times_s: list[float]) -> Iterator[float]:
     """Seconds from the first; most logs have whole seconds, so requests within a second are spread."""
     whole = all(time_s.is_integer() for time_s in times_s)
     for time_s, alike in itertools.groupby(times_s):
-        number = len(list(alike))
-        step = 1 / number if whole else 0
-        yield from (time_s - times_s[0] + i * step for i in range(number))
+        number, step = len(list(alike)), 0.0
+        if whole:
+            step = 1 / number
+        for i in range(number):
+            yield time_s - times_s[0] + i * step

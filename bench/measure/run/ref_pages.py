@@ -7,7 +7,6 @@ between renderings, such as a time of day, are not compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
@@ -24,41 +23,22 @@ from bench.verify.in_process import ExpectedPage, expected_page
 MOST = 20
 
 
-@dataclass(frozen=True)
-class PageDifference:
-    """A page that two commits render differently.
+def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[[str], None]) -> dict[str, list[str]]:
+    """Label of a commit -> a line for each page of these workloads that differs from the first commit's.
 
-    labels  of the first commit and of the other one
-    first   the first commit's text at the first difference; other: the other commit's text
-    """
-
-    path: str
-    labels: tuple[str, str]
-    first: str
-    other: str
-
-    @property
-    def words(self) -> str:
-        """For people, in one line."""
-        one, two = self.labels
-        return f"{self.path} differs: {one} has {self.first!r}, {two} has {self.other!r}"
-
-
-def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[[str], None]) -> list[PageDifference]:
-    """The pages of these workloads that differ from the first commit's; each case is another commit.
-
-    Raises BenchError if a commit cannot render the pages.
+    Each case is another commit. Raises BenchError if a commit cannot render the pages.
     """
     rendered = {}
     for case in cases:
         show(f"rendering the pages of {case.stack.ref}")
         rendered[case.stack.ref] = _rendered(case, _paths(case.project, workloads))
     first, *others = rendered
-    found = []
+    found: dict[str, list[str]] = {}
     for other in others:
         for path, page in rendered[first].items():
-            if difference := _difference(page, rendered[other].get(path)):
-                found.append(PageDifference(path, (first, other), *difference))
+            if texts := _difference(page, rendered[other].get(path)):
+                line = f"{path} differs: {first} has {texts[0]!r}, {other} has {texts[1]!r}"
+                found.setdefault(other, []).append(line)
     return found
 
 

@@ -12,7 +12,7 @@ import statistics
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from bench.measure.records.capacity import MAX_REPEATS, Staircase, overloaded
 from bench.measure.records.fault_outcomes import FaultOutcome
@@ -63,20 +63,16 @@ class Replay(Generic[ItemT, RecordT]):
     def __init__(self, schedule: Generator[ItemT, RecordT, Ended | None], records: Iterable[RecordT] = ()):
         self.item: ItemT | None = None
         self.ended_by: Ended | None = None
-        self._schedule = schedule
+        self._schedule: Generator[ItemT, Any, Ended | None] = schedule
         self._records: dict[str, deque[RecordT]] = {}
         for record in records:
             self._records.setdefault(record.key, deque()).append(record)
-        self._advance(None)
+        self.send(None)
 
-    def send(self, record: RecordT) -> None:
-        """Send the record of the item."""
-        self._advance(record)
-
-    def _advance(self, record: RecordT | None) -> None:
+    def send(self, record: RecordT | None) -> None:
+        """Send the record of the item; None begins the schedule."""
         try:
-            # A generator begins with None.
-            self.item = next(self._schedule) if record is None else self._schedule.send(record)
+            self.item = self._schedule.send(record)
             while known := self._records.get(self.item.key):
                 self.item = self._schedule.send(known.popleft())
         except StopIteration as end:
@@ -151,12 +147,11 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
         outlook.certain = due
         if not due:
             break
-        # A decision comes first: time is left for the open loop of the fastest only.
-        then = []
+        needed = list(due)
         if plan.latency:
-            then = latency(plan, cases, trials, outlook)
-        fastest = then[0] if then else []
-        if number > MIN_ROUNDS and not outlook.fits([*due, *fastest]):
+            # A decision comes first: time is left for the open loop of the fastest only.
+            needed += next(iter(latency(plan, cases, trials, outlook)), [])
+        if number > MIN_ROUNDS and not outlook.fits(needed):
             return "budget", trials
         for item in due:
             trial = yield from _trusted(item, outlook)
@@ -165,7 +160,9 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
         races.update(number)
         outlook.rounds_over, outlook.dropped = number, races.dropped
     outlook.certain = []
-    return "decided" if races.are_decided else "rounds", trials
+    if races.are_decided:
+        return "decided", trials
+    return "rounds", trials
 
 
 def at_one_rate(plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook) -> Schedule[None]:
@@ -194,8 +191,11 @@ def latency(
     for place in {_place(case.record) for case in cases}:
         # A resumed run goes on at its first rate.
         begun = [trial.level for trial in outlook.done.values() if trial.mode == "open" and _place(trial) == place]
+        if begun:
+            rates[place] = begun[0]
+            continue
         alike = [trial for trial in trials if _place(trial) == place]
-        rates[place] = begun[0] if begun else rate_for_all(alike, plan.margin)
+        rates[place] = rate_for_all(alike, plan.margin)
     found: list[tuple[float, list[Measurement]]] = []
     for served_alike in deployments(cases):
         deployment = Deployment(served_alike[0].served, 1)
@@ -259,12 +259,12 @@ def climb(
     """
     if before:
         near = statistics.median_high(before)
-    first = rate_near(near) if near else FIRST_RATE
+    first = FIRST_RATE
+    if near:
+        first = rate_near(near)
     staircase = Staircase(limit)
-    rate = staircase.next_rate(first, near=bool(near))
-    while rate is not None:
+    while (rate := staircase.next_rate(first, near=bool(near))) is not None:
         trial = yield replace(item, level=rate)
         outlook.note(trial)
         staircase.add(trial)
-        rate = staircase.next_rate(first, near=bool(near))
     return staircase

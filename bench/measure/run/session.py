@@ -39,10 +39,9 @@ STORED = ("logs", "visits")
 # After so many disturbed trials in a row the machine is too busy for the next ones too.
 MAX_DISTURBED = MAX_REPEATS + 1
 
-# Types that a protocol only takes, and types that it only returns.
+# Types that a protocol only takes.
 TakenItem = TypeVar("TakenItem", bound=Item, contravariant=True)
 TakenRecord = TypeVar("TakenRecord", bound=Trial | FaultOutcome, contravariant=True)
-GivenRecord = TypeVar("GivenRecord", bound=Trial | FaultOutcome, covariant=True)
 
 
 class Journal:
@@ -122,32 +121,27 @@ class Journal:
         self.folder.write(self.environment)
 
 
-class LiveDeployment(Protocol[TakenItem, GivenRecord]):
-    """A deployment that is up."""
-
-    def make(self, item: TakenItem, attempt: int) -> GivenRecord:
-        """Make a trial or a fault, for the `attempt`th time; never raises for failures of the site."""
-
-    @property
-    def is_usable(self) -> bool:
-        """True if another item can be made, or the deployment must be brought up again."""
-
-
 class TestBed(ABC, Generic[ItemT, RecordT]):
     """The place of deployments and their items: this machine, or hosts."""
+
+    # False if the deployment must be brought up again before the next item.
+    is_usable = True
 
     def reserved(self) -> AbstractContextManager[None]:
         """Reserve the bed for this run as long as the context lasts. Raises GlobalFault on failure."""
         return nullcontext()
 
     @abstractmethod
-    def up(
-        self, deployment: Deployment, directory: Path, interrupts: Interrupts
-    ) -> AbstractContextManager[LiveDeployment[ItemT, RecordT]]:
-        """The deployment, up and verified as long as the context lasts, its files in `directory`.
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> AbstractContextManager[object]:
+        """Have the deployment up and verified as long as the context lasts, its files in `directory`.
 
         Signals wait during the shutdown. Raises BenchError if the deployment does not come up, or must not be measured.
         """
+
+    @abstractmethod
+    def make(self, item: ItemT, attempt: int) -> RecordT:
+        """Make a trial or a fault on the deployment, for the `attempt`th time; never raises for failures of the
+        site."""
 
     @abstractmethod
     def failed(self, item: ItemT, reason: str, log: Path | None = None) -> RecordT:
@@ -211,19 +205,20 @@ class Session(Generic[ItemT, RecordT]):
         # Not every server can work in a directory with the comma of a variant of two values.
         directory = _new(folder.raw, f"{deployment.name}~r{deployment.round}".replace(",", "+"), "~")
         try:
-            with interrupts.released_at_end(), self.bed.up(deployment, directory, interrupts) as site:
+            with interrupts.released_at_end(), self.bed.up(deployment, directory, interrupts):
                 while item := self._next_on(deployment):
-                    self._make(site, item, interrupts, keep_going)
-                    if not site.is_usable:
+                    self._make(item, interrupts, keep_going)
+                    if not self.bed.is_usable:
                         break
         except GlobalFault:
             raise
         except BenchError as error:
             self.bed.check()
-            failed = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
-            log = failed.log or newest_log(directory / "logs")
+            reason, log = str(error), newest_log(directory / "logs")
+            if isinstance(error, DeploymentError):
+                reason, log = error.message, error.log or log
             while item := self._next_on(deployment):
-                self.add(self.bed.failed(item, failed.message, log))
+                self.add(self.bed.failed(item, reason, log))
         finally:
             _tidy(directory, folder.configs / deployment.name)
 
@@ -234,13 +229,11 @@ class Session(Generic[ItemT, RecordT]):
             return item
         return None
 
-    def _make(
-        self, site: LiveDeployment[ItemT, RecordT], item: ItemT, interrupts: Interrupts, keep_going: bool
-    ) -> None:
+    def _make(self, item: ItemT, interrupts: Interrupts, keep_going: bool) -> None:
         self.progress.begin(item)
         attempts = self._attempts[item.key]
         self.journal.folder.set_aside(item.key, attempts)
-        record = site.make(item, attempts + 1)
+        record = self.bed.make(item, attempts + 1)
         interrupts.again()
         self.add(record)
         if self._disturbed >= MAX_DISTURBED and not keep_going:
@@ -253,7 +246,9 @@ class Session(Generic[ItemT, RecordT]):
             self.journal.folder.require_space()
         self.journal.folder.append(record)
         self._attempts[record.key] += 1
-        self._disturbed = self._disturbed + 1 if record.is_disturbed else 0
+        self._disturbed += 1
+        if not record.is_disturbed:
+            self._disturbed = 0
         self.replay.send(record)
         self.bed.keep()
         again = record.is_disturbed and self.replay.item is not None and self.replay.item.key == record.key

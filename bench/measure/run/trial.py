@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from bench.measure import load as load_tools
 from bench.measure.load import LoadJob, Tool
@@ -155,6 +155,10 @@ class TrialLoad(Protocol):
     """The load of one trial."""
 
     @property
+    def load(self) -> LoadSettings:
+        """Its settings."""
+
+    @property
     def url(self) -> str:
         """Of the site, without a path."""
 
@@ -169,10 +173,10 @@ class TrialLoad(Protocol):
     def get(self, path: str) -> bytes:
         """The body of a page; raises VisitError."""
 
-    def warm_up(self, job: LoadJob, load: LoadSettings) -> None:
+    def warm_up(self, job: LoadJob) -> None:
         """Make unmeasured load. Raises TrialError."""
 
-    def timed(self, job: LoadJob, load: LoadSettings, bodies: BodyChecker) -> Observed:
+    def timed(self, job: LoadJob, bodies: BodyChecker) -> Observed:
         """Make the load, sample its costs and check pages meanwhile. Raises TrialError."""
 
     def judge(self, observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
@@ -187,21 +191,20 @@ def measure(
     paths: tuple[str, ...],
     project: UnderTest,
     loading: TrialLoad,
-    load: LoadSettings,
     folder: Folder,
 ) -> Trial:
     """Make the trial and return its record, with status `failed` after any error."""
-    wanted = workload(project, item.case.workload)
+    load, wanted = loading.load, workload(project, item.case.workload)
     job = load.job(loading.url, paths, item.rate or item.level, wanted.keep_alive)
     if load.replay:
         job = replace(job, times=arrivals(wanted, load.replay, job.seconds))
     identity = identity_of(item, load, job.keep_alive)
     try:
         before = _visit("before the load", loading, paths)
-        loading.warm_up(job, load)
+        loading.warm_up(job)
         identity = replace(identity, started_at=now())
         bodies = BodyChecker(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
-        observed = loading.timed(job, load, bodies)
+        observed = loading.timed(job, bodies)
         if problem := observed.figures.failure():
             raise TrialError(f"{load.tool.name}: {problem}", loading.log(), observed.figures)
         after = _visit("after the load", loading, paths, observed.figures)
@@ -210,28 +213,32 @@ def measure(
             **vars(identity),
             status="failed",
             reason=str(error),
-            errors=failed_errors(error.figures) if error.figures else Errors(),
+            errors=failed_errors(error.figures),
             condition=loading.condition or Condition(),
             evidence=Evidence(log=folder.relative(error.log)),
         )
     wrong = (body_difference(path, before[path], after[path]) for path in before)
+    sizes = [len(before[path]) for path in job.paths]
     observed = replace(
         observed,
-        connections=job.connections if job.rate is None else None,
         rate=job.rate,
-        body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
+        body_bytes=round(sum(sizes) / len(sizes), 1),
         bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
     )
+    if job.rate is None:
+        observed = replace(observed, connections=job.connections)
     return _judged(identity, observed, loading, loading.judge(observed, load.bounds))
 
 
 def _judged(identity: TrialIdentity, observed: Observed, loading: TrialLoad, results: dict[str, str]) -> Trial:
     """The trial of a successful load, discarded if a guard found something."""
-    reason = guards.discards(results)
+    status: Literal["ok", "discarded"] = "ok"
+    if reason := guards.discards(results):
+        status = "discarded"
     return Trial(
         **vars(identity),
-        status="discarded" if reason else "ok",
+        status=status,
         reason=reason,
         figures=_part(TrialFigures, observed.figures),
         costs=loading.costs,
@@ -259,6 +266,11 @@ def _visit(
 def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None = None) -> TrialIdentity:
     """The identity of a trial with the settings `load`."""
     case = item.case
+    connections = rate = None
+    if load.mode == "closed":
+        connections = item.level
+    else:
+        rate = float(item.rate or item.level)
     return TrialIdentity(
         trial_id=item.key,
         case_id=case.case_id,
@@ -267,8 +279,8 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
         workload=case.workload,
         size=case.size,
         database=case.database,
-        level_connections=item.level if load.mode == "closed" else None,
-        rate_requested=float(item.rate or item.level) if load.mode == "open" else None,
+        level_connections=connections,
+        rate_requested=rate,
         round=item.round,
         started_at=now(),
         tool=load.tool.name,
@@ -276,7 +288,9 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
     )
 
 
-def failed_errors(figures: load_tools.Figures) -> Errors:
-    """The errors of a failed load, and its progress."""
+def failed_errors(figures: load_tools.Figures | None) -> Errors:
+    """The errors of a failed load, and its progress; none without figures."""
+    if not figures:
+        return Errors()
     got = figures.requests_total - (figures.responses_not_2xx or 0)
     return replace(_part(Errors, figures), responses_before_failure=got)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,14 +34,12 @@ class TuneProgress(RunProgress):
     def __init__(self, printer: Printer, info: RunInfo, outlook: Outlook, tuner: Tuner):
         super().__init__(printer, info, outlook)
         self._tuner = tuner
-        self._printed = 0
 
     def finish(self, record: Trial, again: bool) -> None:
         """Print a step, and the result for settings at the end of their staircase."""
         super().finish(record, again)
-        for words in self._tuner.ends[self._printed :]:
-            self.printer.say(words)
-        self._printed = len(self._tuner.ends)
+        while self._tuner.ends:
+            self.printer.say(self._tuner.ends.popleft())
 
     def where(self, trial: Trial) -> str:
         """The settings and the round."""
@@ -61,8 +60,10 @@ def tunable(project: UnderTest, stack: str, layer: str, changes: Mapping[str, An
     if not knobs:
         raise BenchError(f"tune {stack}: it has neither processes nor threads to set; try another stack")
     processes, threads = (int(case.settings[knob]) for knob in KNOBS)
-    fewer = KNOBS if len(case.servers) > 1 else (PROCESSES,)
-    return TuningSpace(stack, knobs, Settings(processes, threads, case.servers[0].worker_class), fewer)
+    space = TuningSpace(stack, knobs, Settings(processes, threads, case.servers[0].worker_class))
+    if len(case.servers) > 1:
+        return space
+    return replace(space, fewer=(PROCESSES,))
 
 
 def of_other_classes(stack: str) -> list[str]:
@@ -89,7 +90,7 @@ class Tuner:
     limit        of the latency
     skipped      unusable stacks of other worker classes, with the reason
     settings_of  case -> its settings
-    ends         results for settings, in words, at the end of each staircase
+    ends         results for settings, in words, at the end of each staircase, until they are printed
     """
 
     def __init__(self, prepared: Prepared, project: UnderTest, bed: type[LocalTestBed] = LocalTestBed):
@@ -103,7 +104,7 @@ class Tuner:
         self._resolve = bed.resolver(project, plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
-        self.ends: list[str] = []
+        self.ends: deque[str] = deque()
         self._cases: dict[Settings, PlannedCase] = {}
         own = tunable(project, self.stack, self.layer, plan.changes)
         others = []
@@ -134,16 +135,14 @@ class Tuner:
             item = Measurement(case.record, 0, number, Deployment(case.served, number))
             ends = [climbed.low for climbed in before.values() if climbed.low is not None]
             staircase = yield from schedules.climb(item, self.limit, outlook, ends, near)
-            self.ends.append(self._words(Candidate(settings, {**before, number: staircase})))
+            candidate = Candidate(settings, {**before, number: staircase})
+            held = candidate.problem
+            if candidate.capacity:
+                held = f"{rate_words(candidate.capacity)} in {candidate.memory}"
+            self.ends.append(f"{settings.words}: {held}")
             return staircase
 
         yield from self.search.schedule(self._rounds, climb)
-
-    def _words(self, candidate: Candidate) -> str:
-        held = candidate.problem
-        if candidate.capacity:
-            held = f"{rate_words(candidate.capacity)} in {candidate.memory}"
-        return f"{candidate.settings.words}: {held}"
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
@@ -167,13 +166,13 @@ class Tuner:
     @property
     def values(self) -> str:
         """The settings to take as a file for `render --values`."""
-        lines = [f"# {line}" for line in paragraph(self.sentence, 100)]
         chosen = self.search.chosen
         assert chosen
-        knobs = self.search.of(chosen.settings).knobs
-        return "\n".join(
-            [*lines, f'base = "{PRODUCTION}"', *(f"{knob} = {getattr(chosen.settings, knob)}" for knob in knobs), ""]
-        )
+        lines = [f"# {line}" for line in paragraph(self.sentence, 100)]
+        lines.append(f'base = "{PRODUCTION}"')
+        for knob in self.search.of(chosen.settings).knobs:
+            lines.append(f"{knob} = {getattr(chosen.settings, knob)}")
+        return "\n".join([*lines, ""])
 
 
 def new_search(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepared:

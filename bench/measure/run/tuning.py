@@ -190,8 +190,9 @@ class TuningSpace:
 
     def variant(self, settings: Settings) -> str:
         """The name of the stack with these settings."""
-        joined = "," if "@" in self.stack else "@"
-        return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+        name, _, values = self.stack.partition("@")
+        changed = [f"{knob}={getattr(settings, knob)}" for knob in self.knobs]
+        return f"{name}@{','.join(filter(None, [values, *changed]))}"
 
 
 # Makes the staircase of settings in a round, after those of earlier rounds, near a probable rate; 0 if unknown.
@@ -222,7 +223,9 @@ class SettingsSearch:
         for number in range(2, rounds + 1):
             # Every other round the other way round, so that none is always measured first.
             finalists = self._finalists()
-            for settings in finalists if number % 2 else reversed(finalists):
+            if number % 2 == 0:
+                finalists.reverse()
+            for settings in finalists:
                 yield from self._try(settings, number, climb)
 
     def _first_round(self, climb: StaircaseMaker) -> Schedule[None]:
@@ -262,7 +265,9 @@ class SettingsSearch:
         near = 0
         if number == 1:
             near = round(self._highest(self.candidates))
-        before = self.candidates[settings].rounds if settings in self.candidates else {}
+        before: Mapping[int, Staircase] = {}
+        if settings in self.candidates:
+            before = self.candidates[settings].rounds
         staircase = yield from climb(settings, number, before, near)
         self.candidates[settings] = Candidate(settings, {**before, number: staircase})
 
@@ -371,8 +376,10 @@ def memory_needed(settings: Settings, done: Sequence[Candidate]) -> float | None
 
     Processes share memory, so the first one costs the most.
     """
-    same = [item for item in done if item.settings.classes == settings.classes]
-    known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
+    known: dict[int, float] = {}
+    for item in done:
+        if item.settings.classes == settings.classes and item.memory_bytes:
+            known[item.settings.processes] = item.memory_bytes
     if not known:
         return None
     most = max(known)

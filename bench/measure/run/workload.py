@@ -101,8 +101,10 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
     if source.file:
         return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
     file = source.har or source.log or ""
-    fields = source.fields or ""
-    found = recordings.har(folder / file) if source.har else recordings.access_log(folder / file, fields)
+    if source.har:
+        found = recordings.har(folder / source.har)
+    else:
+        found = recordings.access_log(folder / file, source.fields or "")
     return Workload(name, source.title or file, found.paths, notes=found.notes, times_s=found.times_s)
 
 

@@ -74,7 +74,7 @@ def test_what_a_run_verified_is_served_again_with_the_project_of_the_run(folder,
     plan = replace(run.info.plan, project="/srv/my site", describe="/srv/it's.toml", **more)
     journal = SimpleNamespace(info=replace(run.info, plan=plan), environment=run.environment)
     project = SimpleNamespace(description=SimpleNamespace(login=None))
-    bed = LocalTestBed(journal, outlook=None, load=None, progress=None, project=project, rows=None)
+    bed = LocalTestBed(journal, progress=SimpleNamespace(outlook=None), load=None, project=project, rows=None)
     _, args = parsed(served_again(bed._verifier.options)[1])
     assert (args.project, args.config) == (Path("/srv/my site"), Path("/srv/it's.toml"))
     assert (args.env, args.set, args.database) == ({"NAME": "it's"}, {"processes": 2}, database)

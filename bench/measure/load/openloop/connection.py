@@ -33,7 +33,9 @@ class ResponseReader:
 
     def __init__(self, wanted: bool = False) -> None:
         self.status = 0
-        self.pieces: list[bytes] | None = [] if wanted else None
+        self.pieces: list[bytes] | None = None
+        if wanted:
+            self.pieces = []
         self.size = 0
         self.closes = False
         self._state = HEAD

@@ -70,8 +70,12 @@ class LoadJob:
     @cached_property
     def address(self) -> tuple[str, int]:
         """Host and port to connect to."""
-        parts = urlsplit(f"//{self.connect}" if self.connect else self.base_url)
-        return parts.hostname or "", parts.port or (443 if self.base_url.startswith("https:") else 80)
+        parts, usual = urlsplit(self.base_url), 80
+        if self.base_url.startswith("https:"):
+            usual = 443
+        if self.connect:
+            parts = urlsplit(f"//{self.connect}")
+        return parts.hostname or "", parts.port or usual
 
     @cached_property
     def tls(self) -> ssl.SSLContext | None:

@@ -128,7 +128,11 @@ class Loop(ABC):
             if data is None:
                 return
             self.counts.bytes += len(data)
-            is_complete = connection.busy and (response.feed(data) if data else response.ended())
+            is_complete = False
+            if connection.busy and data:
+                is_complete = response.feed(data)
+            elif connection.busy:
+                is_complete = response.ended()
         except (ResponseError, ValueError, OSError):
             is_complete, data = False, b""
         if not connection.busy:

@@ -33,9 +33,10 @@ class OpenLoop(Loop):
         self._waiting: deque[tuple[int, float]] = deque()
         self._done = self._sent = 0
         self._last = begins
-        # The groups in a body are the page's own information.
-        self._mark = re.compile(job.mark.encode(), re.DOTALL) if job.mark else None
-        if self._mark:
+        self._mark: re.Pattern[bytes] | None = None
+        if job.mark:
+            # The groups in a body are the page's own information.
+            self._mark = re.compile(job.mark.encode(), re.DOTALL)
             signal.signal(signal.SIGINT, lambda *_: self._end_early())
 
     def run(self) -> Counts:

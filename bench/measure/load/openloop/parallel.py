@@ -48,7 +48,10 @@ def make(job: LoadJob) -> dict[str, Any]:
 
 def _part(job: LoadJob, number: int, begins: float) -> dict[str, Any]:
     """Make the load of one process; returns its counts."""
-    loop = (ClosedLoop if job.rate is None else OpenLoop)(job, number, begins)
+    kind: type[ClosedLoop | OpenLoop] = OpenLoop
+    if job.rate is None:
+        kind = ClosedLoop
+    loop = kind(job, number, begins)
     loop.counts.late_s = round(max(0.0, time.monotonic() - begins), 6)
     return loop.run().packed()
 

@@ -19,7 +19,7 @@ from bench.errors import BenchError
 from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.loaders import HostsLoaded, Loaders, LoadShare
 from bench.measure.load import LoadJob
-from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP
 from bench.measure.load.openloop.counts import Counts, together
 from bench.serve.production.inventory import Host, Inventory
 from bench.verify.hosts.host_costs import HostCosts
@@ -72,7 +72,7 @@ def share(host, latencies_us, **counts):
 def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
     samples = [17 * number % 90_001 + 300 for number in range(5000)]
     parts = [share(host, samples[number::3]) for number, host in enumerate((ONE, TWO, THREE))]
-    tool = OpenLoopTool()
+    tool = OPEN_LOOP
     together, alone = loaders.figures(tool, parts), loaders.figures(tool, [share(ONE, samples)])
     assert together == alone
     assert (alone.requests_total, alone.latency_max_ms) == (5000, max(samples) / 1000)
@@ -90,7 +90,7 @@ def test_three_hosts_measure_what_one_does(site, tmp_path):
         one, three = (future.result() for future in made_by)
     assert {path: site.requests[f"/{path}"] for path in range(1, 7)} == dict.fromkeys(range(1, 7), 100)
     assert [item.counts["due"] for item in (*one.shares, *three.shares)] == [300, 100, 100, 100]
-    found = [loaders.figures(OpenLoopTool(), loaded.shares) for loaded in (one, three)]
+    found = [loaders.figures(OPEN_LOOP, loaded.shares) for loaded in (one, three)]
     assert [(item.failure(), item.requests_total) for item in found] == [(None, 300)] * 2
     # Neither takes longer than the other, beyond chance.
     first = three.shares[0]
@@ -112,7 +112,7 @@ def test_connections_of_a_closed_loop_are_dealt_out_in_each_of_several_loads(sit
             assert site.connections - before == 3
             assert sorted(item.counts["opened"] for item in shares) == [1, 2]
             responses = sum(item.counts["answers"] for item in shares)
-            assert loaders.figures(ClosedLoopTool(), shares).requests_total == responses
+            assert loaders.figures(CLOSED_LOOP, shares).requests_total == responses
 
 
 def test_the_cores_that_a_share_uses(monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.loaders import LoadShare
 from bench.measure.hosts.loaders_guards import MAX_SLOWER
-from bench.measure.load.engine import OpenLoopTool
+from bench.measure.load.engine import OPEN_LOOP
 from bench.measure.load.openloop.counts import SLICES, Counts
 from bench.measure.run import guards
 from bench.measure.run.guards import Observed
@@ -21,7 +21,7 @@ from bench.serve.production.inventory import Host
 from bench.verify.hosts.host_costs import HostCosts
 from bench.verify.hosts.reach import Clock
 
-TOOL = OpenLoopTool()
+TOOL = OPEN_LOOP
 RIGHT = Clock(0, 0.1)
 HOSTS = [Host(f"load{n}", f"10.0.0.{n}", ("load",), f"10.0.0.{n}", local=True) for n in (1, 2, 3)]
 
@@ -96,7 +96,7 @@ def test_a_full_link_is_the_networks_fault():
     ],
 )
 def test_a_link_that_was_not_seen_is_not_ok(links, reason):
-    seen = Observed(figures=share(1).figures(TOOL))
+    seen = Observed(figures=loaders.figures(TOOL, [share(1)]))
     found = loaders_guards.evaluate(TOOL, seen, [share(1)], links, {"tool": 0.9})
     assert found == {"tool": f"not measured: {reason}"}
     found = loaders_guards.evaluate(TOOL, seen, [share(1)], links | {"db1": link(950, 1e9)}, {"tool": 0.9})

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from bench.measure.hosts import loaders_guards
+from bench.measure.hosts import loaders, loaders_guards
 from bench.measure.hosts.loaders import Loaders
 from bench.measure.load import LoadJob
-from bench.measure.load.engine import ClosedLoopTool
+from bench.measure.load.engine import CLOSED_LOOP
 from bench.measure.run.guards import Observed
 from bench.serve.production import inventory
 from bench.serve.production.inventory import Host, Inventory
@@ -62,7 +62,7 @@ def test_hosts_that_lack_nothing_tell_their_time(known):
 
 def test_a_full_link_is_named(known):
     load, front = named(known, "load1"), named(known, "front1")
-    tool, job = ClosedLoopTool(), LoadJob(f"http://{front.address}:8080", ("/",), 4, 3)
+    tool, job = CLOSED_LOOP, LoadJob(f"http://{front.address}:8080", ("/",), 4, 3)
     argv = front.argv(f"exec python3 -c '{SITE}'")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site:
         assert site.stdout.readline() == "ready\n"
@@ -71,7 +71,7 @@ def test_a_full_link_is_named(known):
         site.kill()
     (share,) = loaded.shares
     assert share.host == load
-    seen = Observed(share.figures(tool))
+    seen = Observed(loaders.figures(tool, [share]))
     found = loaders_guards.evaluate(tool, seen, loaded.shares, loaded.costs, {"tool": 0.9})
     assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", found["tool"])
 

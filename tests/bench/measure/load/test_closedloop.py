@@ -29,7 +29,7 @@ def made(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = LoadJob(url, paths, **{"connections": 4, "seconds": 1, **how})
     command = TOOL.command(str(PROGRAM), job)
-    return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + 30))
+    return TOOL.parse(*run(command, job.connections, folder / "load", job.seconds + 30))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_an_interrupted_load_leaves_no_process_behind(site, tmp_path):
     job = LoadJob(site.url, ("/",), connections=4, seconds=20, threads=2)
     # A busy machine needs longer until the load has begun.
     for interrupt_after_s in (1.5, 5, 15):
-        run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 60, interrupt_after_s=interrupt_after_s)
+        run(TOOL.command(str(PROGRAM), job), 4, tmp_path / "warmup", 60, interrupt_after_s=interrupt_after_s)
         if site.order:
             break
     assert site.order

@@ -14,7 +14,7 @@ import pytest
 from bench import programs
 from bench.measure import load
 from bench.measure.load import LoadJob
-from bench.measure.load.engine import OpenLoopTool
+from bench.measure.load.engine import OPEN_LOOP
 from bench.measure.run.load_process import run
 from bench.measure.stats import histogram
 from bench.serve.machine import ports
@@ -30,7 +30,7 @@ def made(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = LoadJob(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
     command = TOOL.command(str(PROGRAM), job)
-    return TOOL.parse(*run(command, job.connections, folder, "load", job.seconds + job.timeout_s + 30))
+    return TOOL.parse(*run(command, job.connections, folder / "load", job.seconds + job.timeout_s + 30))
 
 
 @pytest.fixture(scope="module")
@@ -107,4 +107,4 @@ def test_requests_that_find_no_connection_count_as_dropped(site, tmp_path):
 
 
 def test_it_prints_its_version():
-    assert programs.version((str(PROGRAM), *OpenLoopTool.version))
+    assert programs.version((str(PROGRAM), *OPEN_LOOP.version))

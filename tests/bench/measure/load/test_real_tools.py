@@ -44,7 +44,7 @@ def made(tool, url, paths, directory, **how):
     timeout_s = 1 if "/hang" in paths else 8
     job = job_of(tool, base_url=url, paths=paths, connections=3, seconds=1, timeout_s=timeout_s, **how)
     try:
-        return tool.parse(*run(tool.command(str(programs.find(tool.programs)), job), 3, directory, "load", 15))
+        return tool.parse(*run(tool.command(str(programs.find(tool.programs)), job), 3, directory / "load", 15))
     except (TrialError, LoadError) as error:
         return str(error)
 

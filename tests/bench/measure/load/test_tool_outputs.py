@@ -8,7 +8,7 @@ import pytest
 
 from bench.measure.load import LoadError
 from bench.measure.load.ab import Ab
-from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP
 from bench.measure.load.siege import Siege
 from bench.measure.load.wrk import Wrk
 from bench.measure.stats import histogram
@@ -56,7 +56,7 @@ def test_siege_measures_the_longest_request():
 
 
 def test_the_closed_loop_has_no_schedule_to_tell_of():
-    figures = ClosedLoopTool().parse(printed("closedloop"), "")
+    figures = CLOSED_LOOP.parse(printed("closedloop"), "")
     assert figures.requests_total == sum(figures.thirds)
     assert figures.statuses == {"200": figures.requests_total}
     assert (figures.requests_dropped, figures.send_delay_p99_ms) == (None, None)
@@ -65,7 +65,7 @@ def test_the_closed_loop_has_no_schedule_to_tell_of():
 
 
 def test_the_open_loop_measures_everything():
-    figures = OpenLoopTool().parse(printed("openloop"), "")
+    figures = OPEN_LOOP.parse(printed("openloop"), "")
     assert (figures.requests_total, figures.requests_per_second) == (500, 500)
     assert (figures.statuses, figures.requests_dropped) == ({"200": 500}, 0)
     assert figures.latency_p50_ms <= figures.latency_p99_ms <= figures.latency_max_ms == 18.102

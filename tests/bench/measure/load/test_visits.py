@@ -28,7 +28,7 @@ def site():
 def logged(url, folder, paths, headers=(), enough=None, seconds=1, rate=20, **how):
     folder.mkdir()
     job = LoadJob(url, paths, 100, seconds, rate=rate, headers=headers, mark=r"version=(\d+) account=(\w+)", **how)
-    return visits(run(TOOL.command(str(PROGRAM), job), 100, folder, "load", 30, enough=enough)[0])
+    return visits(run(TOOL.command(str(PROGRAM), job), 100, folder / "load", 30, enough=enough)[0])
 
 
 @pytest.mark.servers

@@ -55,7 +55,7 @@ def chance(*of: object) -> float:
     return int(hashlib.sha256(repr(of).encode()).hexdigest()[:8], 16) / 16**8
 
 
-def invented(item, addresses, project, loading, load, folder):
+def invented(item, addresses, project, loading, folder):
     """A trial without load: faster and slower sites, noise, interference, overload and failures."""
     attempts = [trial for trial in read_run(folder.directory).trials if trial.trial_id == item.key]
     attempts += [trial for trial in read_run(folder.directory).latency if trial.trial_id == item.key]
@@ -63,7 +63,7 @@ def invented(item, addresses, project, loading, load, folder):
     identity = {name: getattr(item.case, name) for name in names}
     stack, layer = item.case.stack, item.case.layer
     fast = RATES.get(stack.partition("@")[0], 400.0) * (0.5 if layer == "files" else 1)
-    if load.mode == "open":
+    if loading.load.mode == "open":
         fast *= 0.5 if "processes=1," in stack else 1
         late = 900.0 if item.level > fast else 20.0
         made = at_rate(item.rate or item.level, late, item.round, replace(TRIAL, **identity))

@@ -31,12 +31,12 @@ def test_files_and_environment_are_the_commands_own(tmp_path, monkeypatch):
         files={"a/b": "content"},
         env={"MINE": "1"},
     )
-    assert load_process.run(command, 1, tmp_path, "load", 10)[0] == "['HOME', 'LANG', 'MINE', 'PATH'] content\n"
+    assert load_process.run(command, 1, tmp_path / "load", 10)[0] == "['HOME', 'LANG', 'MINE', 'PATH'] content\n"
 
 
 def test_a_load_tool_that_does_not_end_is_stopped(tmp_path):
     with pytest.raises(TrialError, match=r"was not done after 0\.2 s and was stopped"):
-        load_process.run(python("import time; time.sleep(60)"), 1, tmp_path, "load", 0.2)
+        load_process.run(python("import time; time.sleep(60)"), 1, tmp_path / "load", 0.2)
 
 
 def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
@@ -44,7 +44,7 @@ def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
     # A busy machine needs longer until Python has started.
     for interrupt_after_s in (1, 5, 15):
         began = time.monotonic()
-        out, _ = load_process.run(python(code), 1, tmp_path, "warmup", 50, interrupt_after_s=interrupt_after_s)
+        out, _ = load_process.run(python(code), 1, tmp_path / "warmup", 50, interrupt_after_s=interrupt_after_s)
         if out:
             break
     assert out == "stopped\n"
@@ -53,7 +53,7 @@ def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
 
 def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(error_output, "MAX_LOG_BYTES", 1000)
-    load_process.run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path, "load", 30)
+    load_process.run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path / "load", 30)
     assert (tmp_path / "load.err").read_text().startswith("firstxxx")
     assert (tmp_path / "load.err").stat().st_size == 1000
 
@@ -62,7 +62,7 @@ def test_a_load_tool_may_open_a_file_for_each_connection_and_nobody_else(tmp_pat
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = soft + 1 if hard == resource.RLIM_INFINITY else min(soft + 1, hard)
     out, _ = load_process.run(
-        python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"), soft, tmp_path, "load", 30
+        python("import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"), soft, tmp_path / "load", 30
     )
     assert int(out) >= wanted
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
@@ -72,7 +72,7 @@ def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
     code = (
         "import sys, pathlib; from bench.measure.load import Command; from bench.measure.run.load_process import run\n"
     )
-    code += "run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
+    code += "run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]) / 'load', 400)"
     instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.KIT)
     try:
         until(lambda: "sleep" in [child.name() for child in instrument.children()], "the load tool has begun")
@@ -91,7 +91,7 @@ def test_no_load_tool_outlives_its_trial(tmp_path):
         "import sys, pathlib\nsys.path.insert(0, '.')\nfrom bench.measure.load import Command\n"
         "from bench.measure.run.load_process import run\n"
         "run(Command((sys.executable, '-c', 'import os,time; print(os.getpid(), flush=True); time.sleep(60)')),"
-        f" 1, pathlib.Path({str(tmp_path)!r}), 'load', 60)"
+        f" 1, pathlib.Path({str(tmp_path)!r}) / 'load', 60)"
     )
     runner = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     out = tmp_path / "load.out"

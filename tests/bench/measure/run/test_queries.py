@@ -9,7 +9,6 @@ import pytest
 from bench.errors import GlobalFault
 from bench.measure.records.records import CaseRecord
 from bench.measure.run import local, queries
-from bench.measure.run.queries import Queries
 from bench.serve.deployment.database import Database
 from bench.serve.machine import http
 from bench.serve.machine.identity import worker
@@ -47,20 +46,18 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
     monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: counted)
     monkeypatch.setattr(http, "page", visited)
-    counting = Queries()
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     running = SimpleNamespace(url="", env={}, case=SimpleNamespace(project=kit()))
-    assert counting.per_request(running, CASE, addresses) == 8 / 5
+    assert queries.per_request(running, CASE, addresses) == 8 / 5
     times = len(asked)
-    assert counting.per_request(running, CASE, addresses) == 8 / 5
+    assert queries.per_request(running, CASE, addresses) == 8 / 5
     assert len(asked) == times, "what is known is not asked again"
-    assert counting.per_request(running, CASE, ("/static/a.css",)) == 0
+    assert queries.per_request(running, CASE, ("/static/a.css",)) == 0
 
 
 def test_unknown_queries_are_not_measured(monkeypatch):
     running = SimpleNamespace(
         url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"}, case=SimpleNamespace(project=kit())
     )
-    counting = Queries()
     monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
-    assert counting.per_request(running, CASE, ("/",)) is None, "nobody answers"
+    assert queries.per_request(running, CASE, ("/",)) is None, "nobody answers"

@@ -56,7 +56,7 @@ def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(
     item = Measurement(CASE, level, 1, Deployment(fake_case(CASE.stack, CASE.layer), 1))
     directory = folder.raw / item.key
     directory.mkdir(parents=True, exist_ok=True)
-    return measure(item, paths or ("/",), kit(), HereLoad(running, directory), how, folder)
+    return measure(item, paths or ("/",), kit(), HereLoad(running, how, directory), folder)
 
 
 def test_a_good_trial_has_every_figure(running, folder):
