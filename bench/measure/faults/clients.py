@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, repeat
 
 from bench.measure.faults.fault import Expected, Fault, fault
-from bench.measure.faults.fault_context import FaultContext, Workers, application, status_of
+from bench.measure.faults.fault_context import FaultContext, Workers, application, instances, status_of
+from bench.measure.faults.fault_threads import in_threads
 from bench.measure.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
 from bench.measure.faults.visitors import PAGE
 from bench.serve.machine import http, processes
@@ -129,8 +129,8 @@ def others_wait(target: Target, paths: tuple[str, ...]) -> str:
 
 def in_front(scene: FaultContext) -> list[str]:
     """The servers between clients and the application server, by their names among the process ids."""
-    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
-    return [name for name in scene.running.servers if not instances.fullmatch(name)]
+    behind = instances(application(scene.running.case), scene.running.servers)
+    return [name for name in scene.running.servers if name not in behind]
 
 
 @contextmanager
@@ -164,15 +164,10 @@ def _memory_mb(scene: FaultContext, servers: Sequence[str]) -> float | None:
 
 def _large_bodies(scene: FaultContext) -> None:
     """20 visitors hold the last byte of 9 MB back while the memory of all servers is measured; no upload is lost."""
-    over = threading.Event()
-    with ThreadPoolExecutor(HOLDING) as pool, _bounded_memory(scene, scene.running.servers) as measure:
-        try:
-            uploads = [pool.submit(_upload, scene.target, over, number < FINISHING) for number in range(HOLDING)]
-            scene.wait(HELD_S)
-            measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
-        finally:
-            # After a signal, too, even one between two uploads: the pool waits for each that has begun.
-            over.set()
+    work = [partial(_upload, scene.target, number < FINISHING) for number in range(HOLDING)]
+    with _bounded_memory(scene, scene.running.servers) as measure, in_threads(work) as uploads:
+        scene.wait(HELD_S)
+        measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
     statuses = Counter(upload.result() for upload in uploads[:FINISHING])
     statuses.pop("200", None)
     if statuses:
@@ -180,7 +175,7 @@ def _large_bodies(scene: FaultContext) -> None:
         scene.wrong.append(f"{statuses.total()} of {FINISHING} uploads were lost: {why}")
 
 
-def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
+def _upload(target: Target, finishes: bool, over: threading.Event) -> str:
     """Upload a file, its last byte when `over` is set; returns the status of the response, or the reason for its
     absence.
 
@@ -270,10 +265,10 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
                     workers.update()
                     most = max(most, _known_memory_mb(scene))
             got_status = str(connection.read().status)
-    except TimeoutError:
+    except (TimeoutError, http.TooLate):
         got_status = "no response in time"
-    except (BadResponse, OSError) as error:
-        got_status = "no response in time" if isinstance(error, http.TooLate) else CLOSED
+    except (BadResponse, OSError):
+        got_status = CLOSED
     most = max(most, _known_memory_mb(scene))
     scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}
     if got_status != CLOSED and not got_status.startswith("4"):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 from collections.abc import Generator
-from contextlib import ExitStack
 
 from bench.measure.faults.fault import ANY, NO_FRONT, NONE, Expected, Fault, Misfit, fault
-from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front, instances
 from bench.serve.machine import http
 from bench.verify.site import INSIDE
 
@@ -49,11 +47,8 @@ def _stopped(name: str, what: str, which: Which, expected: Expected = ANY, misfi
 
     def hangs(scene: FaultContext) -> Generator[None]:
         yield
-        instances = re.compile(rf"{which(scene.running.case)}(-\d+)?")
-        with scene.cause(), ExitStack() as hanging:
-            for process in scene.running.processes:
-                if instances.fullmatch(process.name):
-                    hanging.enter_context(scene.running.hung(process.name))
+        processes = [process.name for process in scene.running.processes]
+        with scene.cause(), scene.hung(instances(which(scene.running.case), processes)):
             scene.wait(HANGS_S)
 
     return (

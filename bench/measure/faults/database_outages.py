@@ -6,13 +6,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.measure.faults.fault_threads import in_threads
 from bench.serve.machine.http import BadResponse
 from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
@@ -98,26 +98,17 @@ def _watched(scene: FaultContext) -> Iterator[None]:
     scene.wait(begun + AWAY_S - time.monotonic())
 
 
-@contextmanager
-def _writers(scene: FaultContext, headers: dict[str, str]) -> Iterator[None]:
+def _writers(scene: FaultContext, headers: dict[str, str]) -> AbstractContextManager[object]:
     """Visitors who write, again and again until the block ends, one for each thread of the application server."""
-    target, over = scene.target, threading.Event()
 
-    def write() -> None:
+    def write(over: threading.Event) -> None:
         while not over.is_set():
             try:
-                wire.fetch(target, ROWS, headers, method="POST", body=b"")
+                wire.fetch(scene.target, ROWS, headers, method="POST", body=b"")
             except (BadResponse, OSError):
                 over.wait(SETTLED_S)
 
-    threads = scene.running.case.threads
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for _ in range(threads):
-                pool.submit(write)
-            yield
-        finally:
-            over.set()
+    return in_threads([write] * scene.running.case.threads)
 
 
 def _expect_page(scene: FaultContext, limit_s: float) -> None:

@@ -33,7 +33,8 @@ class EditedRow:
     def warm(self) -> None:
         """Request all pages about the row, to get them into the layers."""
         with suppress(BadResponse, OSError):
-            rows.warm(self.scene.context, self._pages())
+            pages = rows.expected_pages(self.scene.context, self.row, None)
+            rows.warm(self.scene.context, [*pages, PageAfterWrite(self.row.probe_page)])
 
     def write(self) -> None:
         """Edit the row; note a failed edit as wrong."""
@@ -53,9 +54,6 @@ class EditedRow:
         """Edit the row, and note every page that does not show the edit soon."""
         self.write()
         self.shown(when)
-
-    def _pages(self) -> list[PageAfterWrite]:
-        return [*rows.expected_pages(self.scene.context, self.row, None), PageAfterWrite(self.row.probe_page)]
 
 
 @contextmanager
@@ -94,7 +92,9 @@ def require_invalidation(scene: FaultContext) -> None:
 
 def seconds_until_hits(scene: FaultContext) -> float | None:
     """Seconds until many requests in a row for a page cost at most one rendering of the page, or of its cached part."""
-    name = "render-id" if caches_pages(scene.context) else "part-id"
+    name = "part-id"
+    if caches_pages(scene.context):
+        name = "render-id"
     begun = time.monotonic()
     while (now := time.monotonic() - begun) < HITS_S:
         if _are_hits(scene, name):
@@ -117,6 +117,8 @@ def _are_hits(scene: FaultContext, name: str) -> bool:
 def note_hits(scene: FaultContext) -> None:
     """Note how soon requests are hits again."""
     back_s = seconds_until_hits(scene)
-    scene.figures["hits_return_s"] = None if back_s is None else round(back_s, 1)
     if back_s is None:
+        scene.figures["hits_return_s"] = None
         scene.wrong.append(f"no hit within {HITS_S:g} s")
+    else:
+        scene.figures["hits_return_s"] = round(back_s, 1)

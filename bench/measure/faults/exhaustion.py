@@ -135,7 +135,12 @@ def _temporary(scene: FaultContext) -> set[str]:
 def full_logs(scene: FaultContext) -> Generator[None]:
     """The disk of the logs is full for 3 s, and then has room again."""
     with _small_disk(scene, scene.running.logs) as disk:
-        yield from _filled(scene, disk)
+        yield
+        with scene.cause():
+            disk.fill()
+            scene.wait(FULL_S)
+            disk.free()
+        yield
 
 
 @contextmanager
@@ -146,15 +151,6 @@ def _small_disk(scene: FaultContext, folder: Path) -> Iterator[SmallDisk]:
             yield disk
     except CannotMount as error:
         raise FaultNotApplicable(str(error)) from None
-
-
-def _filled(scene: FaultContext, disk: SmallDisk) -> Generator[None]:
-    yield
-    with scene.cause():
-        disk.fill()
-        scene.wait(FULL_S)
-        disk.free()
-    yield
 
 
 FAULTS = (memory, full_store, full_disk, full_logs)

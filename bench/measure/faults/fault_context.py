@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +56,11 @@ def application(case: Case) -> str:
 def front(case: Case) -> str:
     """The server in front, for clients."""
     return case.servers[-1].name
+
+
+def instances(name: str, processes: Iterable[str]) -> list[str]:
+    """The processes of a server among these, by name: a server may have several instances."""
+    return list(filter(re.compile(rf"{name}(-\d+)?").fullmatch, processes))
 
 
 def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, str] = NONE) -> str:
@@ -210,6 +216,14 @@ class FaultContext:
         self.figures[figure] = round(took_s, 3)
         if response != wanted:
             self.wrong.append(f"GET {path}: {response} after {took_s:.1f} s, not {wanted} within {limit_s:g} s")
+
+    @contextmanager
+    def hung(self, names: Iterable[str]) -> Iterator[None]:
+        """Have these processes hang until the block ends."""
+        with ExitStack() as hanging:
+            for name in names:
+                hanging.enter_context(self.running.hung(name))
+            yield
 
     def kill(self, name: str) -> None:
         """Kill the main process of a server or service."""

@@ -98,12 +98,10 @@ class FaultSession:
             capacity_per_second=round(self.capacity, 1),
             rate_per_second=float(rate),
         )
-        case = self.running.case
-        moments = FaultTimeline(
-            wall_s=time.time() - time.monotonic(),
-            ttl_s=float(case.settings["cache_seconds"]) if case.caches == "pages" else 0.0,
-            old=self.versions.word,
-        )
+        case, ttl_s = self.running.case, 0.0
+        if case.caches == "pages":
+            ttl_s = float(case.settings["cache_seconds"])
+        moments = FaultTimeline(wall_s=time.time() - time.monotonic(), ttl_s=ttl_s, old=self.versions.word)
         scene = FaultContext(
             self.running, self.supervisor, self.versions, self.site, rate, outcome.round, self.rounds, moments
         )
@@ -158,26 +156,34 @@ def with_verdict(
     fault: Fault, scene: FaultContext, observations: Observations, outcome: FaultOutcome, bounds: Mapping[str, float]
 ) -> FaultOutcome:
     """The outcome with its status, derived from its figures."""
-    restarted = "restarted" in scene.servers.values()
-    # A server without reload is restarted, and declares that requests are refused meanwhile.
-    expected = replace(fault.expected, lost=None, slowest_s=None) if restarted else fault.expected
+    expected, operator = fault.expected, scene.operator
+    if "restarted" in scene.servers.values():
+        # A server without reload is restarted, and declares that requests are refused meanwhile.
+        expected = replace(expected, lost=None, slowest_s=None)
+        operator = f"restart, {outcome.failed} requests refused"
     outcome = replace(
         outcome,
-        operator=f"restart, {outcome.failed} requests refused" if restarted else scene.operator,
+        operator=operator,
         servers=scene.servers or None,
         figures=scene.figures or None,
-        request=_as_curl(scene.running.url, observations.page) if observations.page else None,
+        request=_as_curl(scene.running.url, observations.page),
     )
     if why := judge.discarded(outcome, observations.failed_before, bounds):
         return replace(outcome, status="discarded", reason=why, known_limitation=None)
     wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
-    if wrong and not outcome.known_limitation:
-        return replace(outcome, status="failed", reason="; ".join(wrong))
-    return replace(outcome, status="ok", reason=None, known_limitation=outcome.known_limitation if wrong else None)
+    if not wrong:
+        return replace(outcome, status="ok", reason=None, known_limitation=None)
+    if outcome.known_limitation:
+        return replace(outcome, status="ok", reason=None)
+    return replace(outcome, status="failed", reason="; ".join(wrong))
 
 
-def _as_curl(url: str, page: RequestedPage) -> str | None:
-    headers = (("Cookie", page.cookie),) if page.cookie else ()
+def _as_curl(url: str, page: RequestedPage | None) -> str | None:
+    if page is None:
+        return None
+    headers: tuple[tuple[str, str], ...] = ()
+    if page.cookie:
+        headers = (("Cookie", page.cookie),)
     return Sent(f"{url.partition(':')[0]}://127.0.0.1:{UP_PORT}", "GET", page.path, headers).command
 
 
@@ -229,12 +235,13 @@ def _own_pages(running: Running) -> list[RequestedPage]:
     if not project.overlaid:
         return []
     checks = opened.health_paths(project)
-    found = [page for page in project.facts.pages if page.status == 200 and page.path not in checks]
-    requested = [RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
-    marks = [
-        visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")) for page in requested
-    ]
-    return [page for page, words in zip(requested, marks, strict=True) if words][:MAX_OWN]
+    found = []
+    for page in project.facts.pages:
+        if page.status != 200 or page.path in checks:
+            continue
+        if visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")):
+            found.append(RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")))
+    return found[:MAX_OWN]
 
 
 def _max_age(cache_control: str) -> float:
@@ -253,9 +260,10 @@ def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[t
         yield []
         return
     try:
-        target = Target.parse(running.url)
-        browsers = [log_in(target, site, account) for account in accounts]
-        cookies = [browser.cookie_header()["Cookie"] for browser in browsers]
-        yield [(account.username, cookie) for account, cookie in zip(accounts, cookies, strict=True)]
+        cookies = []
+        for account in accounts:
+            browser = log_in(Target.parse(running.url), site, account)
+            cookies.append((account.username, browser.cookie_header()["Cookie"]))
+        yield cookies
     finally:
         site.remove_accounts(accounts)

@@ -13,10 +13,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
+from bench.measure.faults.fault_threads import in_threads
 from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse, Target
 from bench.verify.wire import Connection
@@ -237,9 +239,9 @@ def send_all(
 
     meanwhile  called again and again until all are sent, in the thread of the caller
     """
-    every, over, begun = list(requests), threading.Event(), time.monotonic()
+    every, begun = list(requests), time.monotonic()
 
-    def work(first: int) -> list[tuple[str, int | str]]:
+    def work(first: int, over: threading.Event) -> list[tuple[str, int | str]]:
         """Send every THREADS-th request at its due time."""
         responses = []
         for number in range(first, len(every), THREADS):
@@ -249,12 +251,7 @@ def send_all(
             responses.append((every[number].kind, send(target, every[number])))
         return responses
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            working = [pool.submit(work, first) for first in range(THREADS)]
-            while wait(working, POLL_S).not_done:
-                meanwhile()
-        finally:
-            # After a signal, too: nothing more is sent.
-            over.set()
+    with in_threads([partial(work, first) for first in range(THREADS)]) as working:
+        while wait(working, POLL_S).not_done:
+            meanwhile()
     return list(chain.from_iterable(each.result() for each in working))

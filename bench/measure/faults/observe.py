@@ -64,12 +64,14 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
         if why := _stale(visit, pages[visit.page], moments):
             stale[visit] = why
     first = min([*bad, *wrong, *stale], key=lambda visit: visit.due, default=None)
+    # By whether the connection was kept alive.
+    requests, failed = Counter(visit.keep_alive for visit in since), Counter(visit.keep_alive for visit in bad)
     figures = {
         "watched_s": round(max((visit.due for visit in since), default=moments.struck) - moments.struck, 3),
-        "requests_new": sum(not visit.keep_alive for visit in since),
-        "requests_kept": sum(visit.keep_alive for visit in since),
-        "failed_new": sum(not visit.keep_alive for visit in bad),
-        "failed_kept": sum(visit.keep_alive for visit in bad),
+        "requests_new": requests[False],
+        "requests_kept": requests[True],
+        "failed_new": failed[False],
+        "failed_kept": failed[True],
         "retried": sum(visit.again > 0 for visit in since),
         "failures": dict(Counter(visit.failure or str(visit.status) for visit in bad)),
         "longest_gap_s": _longest_gap([visit for visit in good if pages[visit.page].account], since, moments.struck),
@@ -83,7 +85,10 @@ def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fa
     }
     failed_before = sum(not visit.is_good for visit in visits if visit.end < moments.struck)
     named = frozenset(visit.mark[-1] for visit in visits if visit.mark)
-    return Observations(figures, failed_before, named, pages[first.page] if first else None)
+    page = None
+    if first:
+        page = pages[first.page]
+    return Observations(figures, failed_before, named, page)
 
 
 def _longest_gap(good: Sequence[Visit], since: Sequence[Visit], struck: float) -> float:
@@ -117,13 +122,13 @@ def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fau
     found: dict[Visit, str] = {}
     sizes: dict[str, int] = {}
     for visit in sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.end):
-        page = pages[visit.page]
-        if page.account is None:
-            # A file has the length it had the first time, before the fault.
-            size = sizes.setdefault(page.path, visit.size)
-            why = f"{visit.size:,} bytes, not {size:,}" if size != visit.size else None
-        else:
-            why = next(_wrong_in(visit, page.account, moments), None)
+        page, why = pages[visit.page], ""
+        # A file has the length it had the first time, before the fault.
+        size = sizes.setdefault(page.path, visit.size)
+        if page.account is not None:
+            why = next(_wrong_in(visit, page.account, moments), "")
+        elif size != visit.size:
+            why = f"{visit.size:,} bytes, not {size:,}"
         if why and visit.end >= moments.struck:
             found[visit] = f"GET {page.path}: {why}"
     return found
@@ -145,7 +150,9 @@ def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[s
 
 def _stale(visit: Visit, page: RequestedPage, moments: FaultTimeline) -> str | None:
     """The reason why a page is stale, or None."""
-    ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
+    ttl_s = 0.0
+    if page.account and not page.cookie:
+        ttl_s = max(page.ttl_s, moments.ttl_s)
     age_s = visit.due + moments.wall_s - float(visit.mark[3])
     if age_s > ttl_s + AGE_SLACK_S:
         return f"GET {page.path}: rendered {age_s:.1f} s before the request, {ttl_s:g} s are allowed"

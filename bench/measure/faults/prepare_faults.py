@@ -168,6 +168,7 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
     skipped: list[FaultOutcome] = []
     cases = {(stack, layer): resolve(stack, layer) for stack, layer in itertools.product(plan.stacks, plan.layers)}
     for number, ((stack, layer), case) in itertools.product(range(1, plan.rounds + 1), cases.items()):
+        deployments: dict[Changes, Deployment] = {}
         alike: dict[Changes, list[PlannedFault]] = {}
         for fault in faults:
             named = (stack, layer, plan.size, plan.database)
@@ -178,9 +179,9 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
                 skipped.append(replace(outcome, status="skipped", reason=served.reason))
                 continue
             outcome = replace(outcome, known_limitation=served.breaks.get(fault.name))
-            together = alike.setdefault(tuple(sorted(fault.changes.items())), [])
-            deployment = together[0].deployment if together else Deployment(served, number)
-            together.append(PlannedFault(outcome, deployment))
+            changes = tuple(sorted(fault.changes.items()))
+            deployment = deployments.setdefault(changes, Deployment(served, number))
+            alike.setdefault(changes, []).append(PlannedFault(outcome, deployment))
         for together in alike.values():
             planned += together
     return planned, skipped

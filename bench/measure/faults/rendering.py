@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Generator
@@ -14,7 +13,7 @@ import psutil
 from bench.errors import BenchError
 from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
 from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
-from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, instances, status_of
 from bench.serve.machine.http import BadResponse, TooLate
 from bench.verify.checks import stored_files
 from bench.verify.crowd import Clients, Slow
@@ -119,7 +118,9 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
             yield from context.judge(asked.result(), stored_files.complete)
         yield from context.expect(slow.path, stored_files.complete, headers=headers)
         return
-    raise FaultNotApplicable(TOO_LATE if reached else AT_ONCE)
+    if reached:
+        raise FaultNotApplicable(TOO_LATE)
+    raise FaultNotApplicable(AT_ONCE)
 
 
 @fault("killed-while-writing", "killed", KILLED, NO_CACHED_PAGES, cache_seconds=2)
@@ -152,12 +153,10 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
 
 def must_kill_workers(scene: FaultContext) -> None:
     """Kill the workers of the application server. Raises FaultNotApplicable if it has none."""
-    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
     workers = []
-    for name, pid in scene.running.pids.items():
-        if instances.fullmatch(name):
-            with suppress(psutil.Error):
-                workers += psutil.Process(pid).children(recursive=True)
+    for name in instances(application(scene.running.case), scene.running.pids):
+        with suppress(psutil.Error):
+            workers += psutil.Process(scene.running.pids[name]).children(recursive=True)
     for worker in workers:
         with suppress(psutil.Error):
             worker.kill()

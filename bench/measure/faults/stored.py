@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, Expected, fault
-from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, instances, status_of
+from bench.measure.faults.fault_threads import in_threads
 from bench.measure.faults.visitors import PAGE
 from bench.paths import entries_below
 from bench.serve.machine import http
@@ -37,9 +36,7 @@ NOT_PAGES = ("purged",)
 def sidecar_stopped(scene: FaultContext) -> Generator[None]:
     """The sidecar that removes old pages is stopped for 16 s, at a time to live of 8 s."""
     yield
-    with scene.cause(), ExitStack() as hanging:
-        for name in scene.running.case.sidecars:
-            hanging.enter_context(scene.running.hung(name))
+    with scene.cause(), scene.hung(scene.running.case.sidecars):
         scene.wait(LIVES * TTL_S)
 
 
@@ -60,11 +57,8 @@ def clock_set_back(scene: FaultContext) -> Generator[None]:
 def application_away(scene: FaultContext) -> Generator[None]:
     """The application server hangs for 16 s: stored pages are served for their time to live of 8 s."""
     yield
-    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
-    with scene.cause(), ExitStack() as hanging:
-        for name in scene.running.servers:
-            if instances.fullmatch(name):
-                hanging.enter_context(scene.running.hung(name))
+    servers = instances(application(scene.running.case), scene.running.servers)
+    with scene.cause(), scene.hung(servers):
         scene.wait(LIVES * TTL_S)
 
 
@@ -74,21 +68,16 @@ def made_up_pages(scene: FaultContext) -> Generator[None]:
     require_files(scene)
     yield
     numbers, most_mb = count(), 0.0
-    over = threading.Event()
     deadline = time.monotonic() + MADE_UP_S
 
-    def request_pages() -> None:
+    def request_pages(over: threading.Event) -> None:
         while not over.is_set() and (number := next(numbers)) < MADE_UP:
             status_of(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
 
-    with scene.cause(), ThreadPoolExecutor(CLIENTS) as pool:
-        try:
-            clients = [pool.submit(request_pages) for _ in range(CLIENTS)]
-            while time.monotonic() < deadline and not all(client.done() for client in clients):
-                scene.wait(LOOK_S)
-                most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
-        finally:
-            over.set()
+    with scene.cause(), in_threads([request_pages] * CLIENTS) as clients:
+        while time.monotonic() < deadline and not all(client.done() for client in clients):
+            scene.wait(LOOK_S)
+            most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
     most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
     scene.figures |= {"made_up_pages": min(next(numbers), MADE_UP), "store_mb": round(most_mb, 1)}
     if most_mb > ALLOWED_MB:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.measure.faults import clients
+from bench.measure.faults import clients, fault_threads
 from bench.measure.faults.clients import BODIES, HEADERS, READERS
 from bench.measure.faults.malformed import UNOPENED
 from bench.verify.wire import Connection
@@ -122,8 +122,8 @@ def test_a_signal_ends_what_some_clients_have_begun(monkeypatch):
                 raise KeyboardInterrupt
             return super().submit(*arguments)
 
-    monkeypatch.setattr(clients, "ThreadPoolExecutor", Interrupted)
-    monkeypatch.setattr(clients, "_upload", lambda target, over, finishes: str(over.wait(60)))
+    monkeypatch.setattr(fault_threads, "ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr(clients, "_upload", lambda target, finishes, over: str(over.wait(60)))
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         clients._large_bodies(scene(pids={}, servers=()))
