@@ -25,12 +25,11 @@ from bench.errors import BenchError
 from bench.measure.faults import judge
 from bench.measure.records.folder import RUN_FILE, read_run
 from bench.measure.report.write import write_text
-from bench.measure.run import guards
 from bench.measure.run.session import new_folder, now
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment.layout import fresh_directory
-from bench.words import option_words
+from bench.words import option_words, setting_words
 from reproductions import folder, page
 from reproductions.conclusions import conclusions
 from reproductions.folder import CHECKS, FILE, FORMAT, PartRecord, Reproduction
@@ -108,9 +107,12 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     if (directory / FILE).exists():
         raise BenchError(f"{directory}: already holds a reproduction; resume it with --resume {directory}")
     paths.must_be_plain(directory)
-    for bound in args.guard or []:
-        guards.parse_bound(bound)
     fresh_directory(directory)
+    bounds: dict[str, object] = {}
+    for name, bound in args.guard.items():
+        bounds[name] = bound
+        if bound is None:
+            bounds[name] = "off"
     record = Reproduction(
         format=FORMAT,
         benchmark=args.benchmark,
@@ -118,7 +120,7 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
         started_at=now(),
         finished_at=None,
         parts=tuple(PartRecord(part.name) for part in publications()[args.benchmark].parts),
-        guards=tuple(args.guard or ()),
+        guards=tuple(setting_words(bounds)),
     )
     folder.write(directory, record)
     return directory, record

@@ -12,7 +12,7 @@ from bench.serve.catalog import catalog
 from bench.verify.suite import all_checks
 from bench.words import NOT_MEASURED
 from reproductions import stability
-from reproductions.__main__ import options_of
+from reproductions.__main__ import _begun, _parser, options_of
 from reproductions.conclusions import HOLDS, conclusions, within
 from reproductions.figures import DEFAULTS, METRICS, Figures
 from reproductions.published import publications
@@ -39,6 +39,12 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
         assert workload.workload(kit(), name)
     for size in whole.sizes:
         assert size == "unlimited" or catalog.read().size(size)
+
+
+def test_bounds_of_guards_are_passed_on_as_they_were_given(tmp_path):
+    words = [NAMES[0], "--guard", "tool=0.8", "--guard", "drift=off", "--output", str(tmp_path / "made")]
+    _, record = _begun(_parser().parse_args(words))
+    assert record.guards == ("tool=0.8", "drift=off")
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
