@@ -160,6 +160,7 @@ import os
 SECRET_KEY = os.environ.get("SECRET_KEY", "only-here")
 DEBUG = os.environ.get("DEBUG", "1") == "1"
 ALLOWED_HOSTS = os.environ.get("ALLOWED_HOSTS", "127.0.0.1").split(",")
+DATABASES["default"]["NAME"] = os.environ.get("DATABASE_URL", "sqlite:///db.sqlite3").removeprefix("sqlite:///")
 STATIC_ROOT = BASE_DIR / os.environ.get("BENCHAPP_STATIC_ROOT", "static")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
