@@ -27,7 +27,7 @@ from bench.serve.project.description import Project
 from bench.serve.project.findings.finding import ERROR, Examination, Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
-from bench.serve.project.opened import read_project
+from bench.serve.project.opened import open_project, read_project
 from bench.words import plural
 
 # Of `--json`: 2 has findings in place of advice.
@@ -108,7 +108,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
     """The URL of the database of --database, brought up and filled if the kit's."""
-    project = options.project_of(args)
+    project = open_project(options.project_folder(args), args.config)
     chosen = options.database_of(args, project)
     if chosen.is_named:
         return contextlib.nullcontext(chosen.url)

@@ -28,7 +28,7 @@ def refusal(project: UnderTest) -> str:
         named = lock_file.LOCK in project.description.image
         if named:
             return ""
-        return f"with its own settings name in image all of its parts, {lock_file.LOCK} among that"
+        return f"without benchapp's settings name in image all files of the image, {lock_file.LOCK} among them"
     if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):

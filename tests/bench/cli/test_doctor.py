@@ -49,6 +49,19 @@ def test_warnings_are_no_failure_and_json_says_the_same(bench, new_project):
     assert pages == [*looked_at, ("/no/such/page/", 404)]
 
 
+def test_what_a_project_lacks_without_benchapps_settings_is_listed(bench, new_project):
+    folder = new_project()
+    done = bench("doctor", "--plain", "--project", folder, "--json")
+    plain = [item for item in json.loads(done.stdout)["findings"] if item["group"] == "plain"]
+    unread = [item["what"].split()[0] for item in plain if item["id"] == "variable-not-read"]
+    # DEBUG is off in any case.
+    assert (done.returncode, unread) == (1, ["DATABASE_URL", "BENCHAPP_STATIC_ROOT", "ALLOWED_HOSTS"])
+    others = {item["id"] for item in plain} - {"variable-not-read"}
+    assert others == {"health-check-missing", "start-not-told", "proxy-header-unread"}
+    usual = json.loads(bench("doctor", "--project", folder, "--json").stdout)["findings"]
+    assert "plain" not in {item["group"] for item in usual}
+
+
 def test_all_that_it_can_find_is_listed_without_a_project(bench, tmp_path):
     listed = bench("doctor", "--list", "--project", tmp_path)
     assert listed.returncode == 0, listed.stderr
