@@ -116,11 +116,14 @@ def _means(counts: Mapping[str, list[int]]) -> dict[int, float]:
 
 def _unknown(costs: Mapping[str, HostCosts]) -> str:
     """`not measured` and the links with unknown use; empty if all are known."""
-    unseen = [name for name, used in costs.items() if used.received_bytes is None or used.sent_bytes is None]
-    unrated = [name for name, used in costs.items() if name not in unseen and not used.link_bits_per_second]
-    reasons = []
+    unseen, unrated, reasons = [], [], []
+    for name, used in costs.items():
+        if used.received_bytes is None or used.sent_bytes is None:
+            unseen.append(name)
+        elif not used.link_bits_per_second:
+            unrated.append(name)
     if unseen or not costs:
-        reasons = [f"what a link carried is not known: {', '.join(unseen) or 'no host'}"]
+        reasons.append(f"what a link carried is not known: {', '.join(unseen) or 'no host'}")
     if unrated:
         reasons.append(f"the rate of a link is not known: {', '.join(unrated)}")
     if not reasons:

@@ -173,9 +173,13 @@ def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Mar
         for (x1, y1), (x2, y2) in itertools.pairwise(points):
             parts.append(tag("line", x1=x(x1), y1=y(y1), x2=x(x2), y2=y(y2), cls=f"line c{colour}"))
         parts += [tag("circle", cx=x(x1), cy=y(y1), r=3, cls=f"dot c{colour}") for x1, y1 in points]
-    ends = {label: (points[-1][0], y(points[-1][1])) for label, _, points in series if points}
-    for label, place in _apart({label: end[1] for label, end in ends.items()}, bottom).items():
-        parts.append(tag("text", label, x=x(ends[label][0]), dx=8, y=place + 4, cls="end"))
+    last: dict[str, float] = {}
+    heights: dict[str, float] = {}
+    for label, _, points in series:
+        if points:
+            last[label], heights[label] = points[-1][0], y(points[-1][1])
+    for label, place in _apart(heights, bottom).items():
+        parts.append(tag("text", label, x=x(last[label]), dx=8, y=place + 4, cls="end"))
     return tag("svg", *parts, width="100%", height=LINES, cls="lines", role="img", aria_label=title)
 
 

@@ -23,19 +23,19 @@ Key = tuple[str, str, str, str]  # stack, layer, size, database
 
 def columns(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
     """Columns of a case's row, of this stack, layer, size and database, from its faults."""
-    rows: list[FaultRow] = []
-    for case in every:
-        if _key(case) == key:
-            rows += [row for row in case.faults if row.requests_lost is not None]
-    slow = [row for row in rows if row.fault.startswith("slow-")]
-    slow_clients = tried = None
+    rows = chain.from_iterable(case.faults for case in every if _key(case) == key)
+    slow: list[Mapping[str, float | None]] = []
+    slow_clients = tried = deploy_lost = None
+    for row in rows:
+        if row.requests_lost is None:
+            continue
+        if row.fault.startswith("slow-"):
+            slow.append(row.figures)
+        elif row.fault == DEPLOY and deploy_lost is None:
+            deploy_lost = row.requests_lost
     if slow:
-        slow_clients, tried = round(_fewest([row.figures for row in slow]) or 0), MAX_SLOW
-    return {
-        "slow_clients": slow_clients,
-        "slow_clients_tried": tried,
-        "deploy_lost": next((row.requests_lost for row in rows if row.fault == DEPLOY), None),
-    }
+        slow_clients, tried = round(_fewest(slow) or 0), MAX_SLOW
+    return {"slow_clients": slow_clients, "slow_clients_tried": tried, "deploy_lost": deploy_lost}
 
 
 def _fewest(every: Iterable[Mapping[str, float | None]]) -> float | None:

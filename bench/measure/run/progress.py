@@ -127,8 +127,10 @@ class RunProgress:
         rounds = f"{plan.rounds}"
         if plan.until:
             rounds = f"at most {plan.rounds}"
-        finished = [item for item in self.outlook.done.values() if item.mode == plan.mode and item.round == trial.round]
-        begun = {item.case_id for item in finished}
+        begun = set()
+        for done in self.outlook.done.values():
+            if done.mode == plan.mode and done.round == trial.round:
+                begun.add(done.case_id)
         due = {item.case.case_id for item in self.outlook.left if item.round == trial.round}
         return f"round {trial.round} of {rounds}, case {len(begun)} of {len(begun | due)}: {case_words(trial)}"
 

@@ -138,8 +138,12 @@ def _first_host(visits: list[_Visit]) -> str:
     """
     good = [visit for visit in visits if visit.request.status in GOOD and visit.request.host != NO_SITE]
     hosts = {visit.request.host for visit in good if visit.is_document}
-    pages = [visit for visit in visits if visit.is_document and visit.request.host in hosts]
-    return next((visit.request.host for visit in pages or good), "")
+    for visit in visits:
+        if visit.is_document and visit.request.host in hosts:
+            return visit.request.host
+    if good:
+        return good[0].request.host
+    return ""
 
 
 def access_log(path: Path, fields: str = "") -> Recording:

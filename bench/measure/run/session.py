@@ -83,7 +83,9 @@ class Journal:
             return
         own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.KIT): "PROJECT"}
         hashes = machine_facts.config_hashes(directory / "conf", own)
-        found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
+        found = dict(known)
+        for name, digest in hashes.items():
+            found[f"{deployment}/{name}"] = digest
         self._write_environment(configs=found)
 
     def rows(self, count: Callable[[], tuple[int | None, int | None]]) -> None:
