@@ -301,7 +301,7 @@ def resolve(stack, layer):
 def tuner(info, run):
     """The search of `benchapp tune` on invented sites, new or resumed."""
     planned = planning.recorded(info.cases, resolve)
-    prepared = Prepared(info=info, cases=planned, load=None, environment=lambda: ENVIRONMENT, bed=None, before=run)
+    prepared = Prepared(info=info, cases=planned, tool="", environment=lambda: ENVIRONMENT, bed=None, before=run)
     return Tuner(prepared, kit(), FakeSites().bed)
 
 
