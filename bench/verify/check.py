@@ -1,7 +1,7 @@
 """The definition of a check, its groups and its stages.
 
 A check is one small function: it takes a Context and yields a Mismatch for each wrong response, a Figure for each
-measurement, and NotTried if this target cannot be tested. A check is written for a strict site; `excuse` declares
+measurement, and NotTried if this target cannot be tested. A check is written for a strict site; `excused` declares
 differences that other projects may have. To add one, write the function in a module of `bench.verify.checks` under
 `@check("its-name")`.
 """
@@ -9,7 +9,8 @@ differences that other projects may have. To add one, write the function in a mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import wraps
 
 from bench.verify.context import Context
 from bench.verify.mismatch import Finding, Mismatch, NotTried
@@ -43,9 +44,6 @@ class Check:
     thorough      takes seconds and runs by itself: `run` and `verify --quick` leave it out
     leak          a failure hands one visitor's page to another, as each of the groups in LEAKS does
     proved_by     names of checks with the same findings, which run in its place
-    excuses       differences allowed to a project that is not `strict`: name in the Mismatch -> the reason; an empty
-                  reason: say nothing
-    unmade        why the check is skipped for such a project, or empty
     """
 
     name: str
@@ -57,8 +55,6 @@ class Check:
     thorough: bool = False
     leak: bool = False
     proved_by: tuple[str, ...] = ()
-    excuses: Mapping[str, str] = field(default_factory=dict)
-    unmade: str = ""
 
     @property
     def side_by_side(self) -> bool:
@@ -75,43 +71,58 @@ def check(
     name: str,
     *needs: Need,
     group: str = BEHAVIOUR,
-    stage: str | None = None,
+    stage: str = "",
     is_exclusive: bool = False,
     thorough: bool = False,
     leak: bool = False,
-    excuse: Mapping[str, str] | str = "",
 ) -> Callable[[CheckFunction], Check]:
-    """Make a Check of a function, whose docstring is its title, for deployments that meet its needs; see Check.
-
-    excuse  the excuses of the check, or why a project that is not strict skips the check
-    """
-    excuses, unmade = ({}, excuse) if isinstance(excuse, str) else (excuse, "")
-    stage = stage or (READING if group == BEHAVIOUR else LAYER)
+    """Make a Check of a function, whose docstring is its title, for deployments that meet its needs; see Check."""
+    if not stage:
+        stage = LAYER
+        if group == BEHAVIOUR:
+            stage = READING
 
     def define(run: CheckFunction) -> Check:
         title = " ".join((run.__doc__ or "").split("\n\n")[0].split())
 
-        def wrong(context: Context) -> Iterable[Finding]:
+        def run_if_possible(context: Context) -> Iterable[Finding]:
             for need in needs:
                 need(context)
-            if unmade and not context.strict:
-                raise NotTried(unmade)
-            if excuses and not context.strict:
-                return _excused(run(context), excuses)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, is_exclusive, thorough, leak, excuses=excuses, unmade=unmade)
+        return Check(name, run_if_possible, title, group, stage, is_exclusive, thorough, leak)
 
     return define
 
 
-def _excused(findings: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
-    """The findings; an excuse replaces each excused one."""
-    for finding in findings:
-        name = ""
-        if isinstance(finding, Mismatch):
-            name = finding.excuse
-        if not name:
-            yield finding
-        elif why := excuses[name]:
-            yield NotTried(why)
+def excused(excuses: Mapping[str, str]) -> Callable[[CheckFunction], CheckFunction]:
+    """Allow differences to a project that is not `strict`: each Mismatch with such an excuse becomes the reason.
+
+    excuses  name in the Mismatch -> the reason; an empty reason: say nothing
+    """
+
+    def define(run: CheckFunction) -> CheckFunction:
+        @wraps(run)
+        def judged(context: Context) -> Iterator[Finding]:
+            for finding in run(context):
+                name = ""
+                if isinstance(finding, Mismatch) and not context.strict:
+                    name = finding.excuse
+                if not name:
+                    yield finding
+                elif why := excuses[name]:
+                    yield NotTried(why)
+
+        return judged
+
+    return define
+
+
+def require_strict(reason: str) -> Need:
+    """The need of a check that a project skips, for this reason, unless it is `strict`."""
+
+    def need(context: Context) -> None:
+        if not context.strict:
+            raise NotTried(reason)
+
+    return need

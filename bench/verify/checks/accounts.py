@@ -10,7 +10,7 @@ from itertools import chain
 
 from bench.serve.machine.http import Route
 from bench.verify import page_parser
-from bench.verify.check import ACCOUNT, AFTER, check
+from bench.verify.check import ACCOUNT, AFTER, check, excused, require_strict
 from bench.verify.checks.page_content import leads_to
 from bench.verify.context import Context
 from bench.verify.expect import has, header, header_words, lacks, redirect, status
@@ -35,7 +35,8 @@ NO_LIMIT = {"no limit": f"the project looks at {MAX_ATTEMPTS} wrong passwords fo
 UP_TO_PROJECT = "how many accounts an address may try is up to the project"
 
 
-@check("login-page", leak=True, excuse=NO_TOKEN)
+@check("login-page", leak=True)
+@excused(NO_TOKEN)
 def login_page(context: Context) -> Iterator[Finding]:
     """Each visitor gets their own login form: no two share a CSRF token or a cookie."""
     login = context.site.url("login")
@@ -51,7 +52,8 @@ def login_page(context: Context) -> Iterator[Finding]:
             yield Mismatch(f"GET {login} by {len(visitors)} visitors: as many {what}", f"{len(found)}")
 
 
-@check("post-without-token", excuse=NO_TOKEN)
+@check("post-without-token")
+@excused(NO_TOKEN)
 def post_without_token(context: Context) -> Iterator[Finding]:
     """A POST without a CSRF token, with another visitor's token, or from another site gets a 403."""
     login = context.site.url("login")
@@ -100,7 +102,8 @@ def own_name(context: Context) -> Iterator[Finding]:
             yield response.wrong("Cache-Control: private, no-cache", header_words(response, "Cache-Control"))
 
 
-@check("no-foreign-name", stage=ACCOUNT, leak=True, excuse={"session": ""})
+@check("no-foreign-name", stage=ACCOUNT, leak=True)
+@excused({"session": ""})
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
@@ -167,7 +170,8 @@ def comment_without_token(context: Context) -> Iterator[Finding]:
     yield from context.judge(visitor.write_into(form, "without a token"), status(403), when="without token")
 
 
-@check("logout", stage=ACCOUNT, excuse={"no form": "the page of an account has no form that logs out"})
+@check("logout", stage=ACCOUNT)
+@excused({"no form": "the page of an account has no form that logs out"})
 def logout(context: Context) -> Iterator[Finding]:
     """Logging out ends the session: the name is gone, and the old cookie no longer works."""
     visitor, home = context.signed_in(), context.site.url("account", "home")
@@ -191,7 +195,8 @@ def _logout_form(response: PageResponse, path: str) -> Form | None:
     return next((form for form in page_parser.ParsedPage(response.text, path).forms if "logout" in form.action), None)
 
 
-@check("login-limit", stage=AFTER, thorough=True, excuse=NO_LIMIT)
+@check("login-limit", stage=AFTER, thorough=True)
+@excused(NO_LIMIT)
 def login_limit(context: Context) -> Iterator[Finding]:
     """After 20 wrong passwords for an account, the login page and the admin's refuse it with 429 and Retry-After; both
     still show their forms."""
@@ -210,7 +215,8 @@ def login_limit(context: Context) -> Iterator[Finding]:
     yield Figure("login_failures_allowed", max(failures for failures, _ in tried.values()))
 
 
-@check("login-spellings", stage=AFTER, thorough=True, excuse={**NO_LIMIT, "capitals": ""})
+@check("login-spellings", stage=AFTER, thorough=True)
+@excused({**NO_LIMIT, "capitals": ""})
 def login_spellings(context: Context) -> Iterator[Finding]:
     """An account refused after wrong passwords is refused however its name is spelt: with spaces around it, in
     capitals, with wide letters."""
@@ -228,7 +234,7 @@ def login_spellings(context: Context) -> Iterator[Finding]:
             yield response.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}", excuse=excuse)
 
 
-@check("login-addresses", stage=AFTER, thorough=True, excuse=UP_TO_PROJECT)
+@check("login-addresses", require_strict(UP_TO_PROJECT), stage=AFTER, thorough=True)
 def login_addresses(context: Context) -> Iterator[Finding]:
     """Wrong passwords of one address for many accounts are refused with 429 in the end; other addresses still get in.
 

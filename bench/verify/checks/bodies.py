@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse
-from bench.verify.check import AFTER, check
+from bench.verify.check import AFTER, check, excused
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
 from bench.verify.hits import new_path, require_probes
@@ -44,19 +44,22 @@ def form(context: Context, body: bytes = FORM, headers: http.Headers = ()) -> by
     return http.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *http.pairs(headers)], body)
 
 
-@check("length-body", require_probes, stage=AFTER, excuse=UNREAD)
+@check("length-body", require_probes, stage=AFTER)
+@excused(UNREAD)
 def length_body(context: Context) -> Iterator[Finding]:
     """A body with a Content-Length arrives, and the next request on the connection gets the right response."""
     yield from _both_ways(context, "a body with Content-Length", form(context), refusable=False)
 
 
-@check("chunked-body", require_probes, stage=AFTER, excuse=UNREAD)
+@check("chunked-body", require_probes, stage=AFTER)
+@excused(UNREAD)
 def chunked_body(context: Context) -> Iterator[Finding]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right response."""
     yield from _both_ways(context, "a chunked body", form(context, http.chunked(FORM), CHUNKED))
 
 
-@check("chunked-in-pieces", require_probes, stage=AFTER, excuse=UNREAD)
+@check("chunked-in-pieces", require_probes, stage=AFTER)
+@excused(UNREAD)
 def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
     with Connection(context.target) as connection:
@@ -68,7 +71,8 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
         yield from _lost(context, "a chunked body in pieces", connection.read("POST"))
 
 
-@check("chunked-smuggling", require_probes, stage=AFTER, excuse=UNREAD)
+@check("chunked-smuggling", require_probes, stage=AFTER)
+@excused(UNREAD)
 def chunked_smuggling(context: Context) -> Iterator[Finding]:
     """Bytes in a chunked body, or in a body with a length as well, are never read as another request."""
     body = http.chunked(FORM + b"&more=" + http.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
@@ -95,7 +99,8 @@ def two_lengths(context: Context) -> Iterator[Finding]:
             yield Mismatch("two lengths: status 400 to 499, or the connection is closed", got)
 
 
-@check("broken-chunk", require_probes, stage=AFTER, excuse=UNREAD)
+@check("broken-chunk", require_probes, stage=AFTER)
+@excused(UNREAD)
 def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no response."""
     with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionResetError):
@@ -105,7 +110,8 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
         yield from context.judge(response, refused, when="a chunk without a size", excuse=excuse)
 
 
-@check("upload", require_probes, stage=AFTER, excuse=UNFINISHED)
+@check("upload", require_probes, stage=AFTER)
+@excused(UNFINISHED)
 def upload(context: Context) -> Iterator[Finding]:
     """An upload of 1 MB refused by a view gets a complete 4xx, even if the view does not read the body."""
     path = new_path()

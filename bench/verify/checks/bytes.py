@@ -11,6 +11,7 @@ from itertools import permutations
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits
 from bench.verify.check import check as any_check
+from bench.verify.check import excused
 from bench.verify.checks.page_content import CLOCK_S, different_headers
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
@@ -31,7 +32,8 @@ check = partial(any_check, group="bytes")
 CHANGED = {"changed": "the project's own middleware changes the bytes of pages that a view has compressed"}
 
 
-@check("codings", hits.require_probes, excuse=CHANGED)
+@check("codings", hits.require_probes)
+@excused(CHANGED)
 def codings(context: Context) -> Iterator[Finding]:
     """Clients of identity, gzip and br, in every order, get an acceptable body that matches its headers."""
     for view in ("page", "coded"):

@@ -12,6 +12,7 @@ from itertools import chain
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits, wire
 from bench.verify.check import check as any_check
+from bench.verify.check import excused
 from bench.verify.context import Context
 from bench.verify.expect import status
 from bench.verify.mismatch import Finding, Mismatch, NotTried
@@ -165,7 +166,8 @@ def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterato
     yield from hits.distinct(responses, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])
 
 
-@check("vary", hits.require_probes, leak=True, excuse=TWO_LINES)
+@check("vary", hits.require_probes, leak=True)
+@excused(TWO_LINES)
 def vary(context: Context) -> Iterator[Finding]:
     """Responses with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
     requests with that value."""

@@ -12,7 +12,7 @@ from typing import Any
 from bench import PROGRAM
 from bench.serve.machine.http import HEALTHY, BadResponse
 from bench.serve.project.health import UNKNOWN_PATH
-from bench.verify.check import check
+from bench.verify.check import check, excused
 from bench.verify.checks.page_content import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
 from bench.verify.expect import Expectation, status, status_in
@@ -84,9 +84,8 @@ def inside_facts(context: Context, response: PageResponse) -> dict[str, Any]:
     return found
 
 
-@check(
-    "unknown-host", excuse={"own 500": "the project sends its own 500 to an unknown host: Django raises DisallowedHost"}
-)
+@check("unknown-host")
+@excused({"own 500": "the project sends its own 500 to an unknown host: Django raises DisallowedHost"})
 def unknown_host(context: Context) -> Iterator[Finding]:
     """An unknown host gets a 400, also for cached pages; the right host still gets its pages afterwards."""
     inside = context.first(INSIDE)
@@ -110,7 +109,8 @@ def health_by_address(context: Context) -> Iterator[Finding]:
             yield from context.expect(path, status_in(HEALTHY, "status 200 to 299"), host=host)
 
 
-@check("no-host", excuse={"taken": "no server here refuses it: it is taken for one to the server's own address"})
+@check("no-host")
+@excused({"taken": "no server here refuses it: it is taken for one to the server's own address"})
 def no_host(context: Context) -> Iterator[Finding]:
     """An HTTP/1.1 request without a Host header gets a 400 (RFC 9112, section 3.2)."""
     response = context.get(context.site.url("home"), host=None)
@@ -136,7 +136,8 @@ def require_stranger(context: Context) -> None:
         raise NotTried("trusted_proxies has all addresses of this machine: each header of the checks is to be believed")
 
 
-@check("forged-headers", require_stranger, excuse={"form": ""})
+@check("forged-headers", require_stranger)
+@excused({"form": ""})
 def forged(context: Context) -> Iterator[Finding]:
     """Forged X-Forwarded-* and similar headers change neither a redirect nor a link of the home page, nor the origin
     required by forms."""
@@ -180,7 +181,8 @@ def interpreter(context: Context) -> Iterator[Finding]:
             yield response.wrong("a worker of an ordinary user", "user id 0, root")
 
 
-@check("client", require_stranger, excuse=EXCUSES)
+@check("client", require_stranger)
+@excused(EXCUSES)
 def client(context: Context) -> Iterator[Finding]:
     """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
     for claims in ([], *([claim] for claim in forged_headers(context).items())):
@@ -230,7 +232,8 @@ def _has_web_server(context: Context) -> bool:
     return len(case.servers) > 1 or case.web_server_has_static_files
 
 
-@check("underscores", require_stranger, excuse=EXCUSES)
+@check("underscores", require_stranger)
+@excused(EXCUSES)
 def underscores(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused, dropped, or without effect on the site."""
     for claim in with_underscores(context).items():
@@ -256,7 +259,8 @@ def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
             yield response.wrong(f"{name} {expected} as the site sees it", str(found[name]), excuse=excuse)
 
 
-@check("odd-cookies", excuse={"NUL": "a NUL in the session cookie is a 500 of Django's own sessions on this database"})
+@check("odd-cookies")
+@excused({"NUL": "a NUL in the session cookie is a 500 of Django's own sessions on this database"})
 def odd_cookies(context: Context) -> Iterator[Finding]:
     """A session cookie of any other shape than the site's own is no session: the page, or a 400."""
     kinds = [context.site.urls[kind] for kind in ("home", "detail", "login") if kind in context.site.urls]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
-from bench.verify.check import FIRST, check
+from bench.verify.check import FIRST, check, excused, require_strict
 from bench.verify.checks import cached_responses
 from bench.verify.checks.bodies import next_request, next_response
 from bench.verify.context import OWN_STATIC, Context, judge_static
@@ -77,7 +77,7 @@ def render_id(context: Context) -> Iterator[Finding]:
         known[response.render_id or ""] = f"that of {path}"
 
 
-@check("no-cookies", excuse="a project's pages may set cookies: see public-pages")
+@check("no-cookies", require_strict("a project's pages may set cookies: see public-pages"))
 def no_cookies(context: Context) -> Iterator[Finding]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
     for path in context.site.html_paths:
@@ -188,7 +188,8 @@ def encodings(context: Context) -> Iterator[Finding]:
         yield from context.expect(path, *right, headers={"Accept-Encoding": "gzip"})
 
 
-@check("not-found", excuse={OWN_STATIC: "the project's own code responds below the static files"})
+@check("not-found")
+@excused({OWN_STATIC: "the project's own code responds below the static files"})
 def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
     yield from judge_static(context, f"{context.site.static_url}no-such-file.css", status(404))
@@ -207,7 +208,8 @@ def out_of_range(context: Context) -> Iterator[Finding]:
         yield from context.judge(context.first(path), status(404), context.as_rendered(path))
 
 
-@check("server-error", require_probes, excuse={"no HTML": ""})
+@check("server-error", require_probes)
+@excused({"no HTML": ""})
 def server_error(context: Context) -> Iterator[Finding]:
     """A failing view returns 500 with the site's own page, without a traceback, and the site goes on."""
     hidden = lacks("Traceback", "RuntimeError", what="a page for visitors")
@@ -218,7 +220,8 @@ def server_error(context: Context) -> Iterator[Finding]:
     yield from context.expect(context.site.url("home"), status(200), when="after an error")
 
 
-@check("head", excuse={"refused": "the project refuses HEAD of some pages", "differs": ""})
+@check("head")
+@excused({"refused": "the project refuses HEAD of some pages", "differs": ""})
 def head(context: Context) -> Iterator[Finding]:
     """HEAD gets the headers of GET and no body, and the next request on the connection gets its response."""
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:

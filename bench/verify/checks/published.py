@@ -12,7 +12,7 @@ from typing import Any
 from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits
-from bench.verify.check import AFTER, LAYER, check
+from bench.verify.check import AFTER, LAYER, check, excused
 from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_request, next_response
 from bench.verify.checks.client import FOREIGN
 from bench.verify.checks.client_connections import HANDSHAKE
@@ -296,7 +296,8 @@ def copied_header(context: Context) -> Iterator[Finding]:
     yield from context.expect(home, status(200), when="after copies of a header")
 
 
-@check("chunked-limit", hits.require_probes, stage=AFTER, thorough=True, excuse=UNREAD)
+@check("chunked-limit", hits.require_probes, stage=AFTER, thorough=True)
+@excused(UNREAD)
 def chunked_limit(context: Context) -> Iterator[Finding]:
     """A chunked body above the limit of bodies (max_body_mb) is refused with a 4xx or cut off; others are served."""
     for response in above_limit(context):

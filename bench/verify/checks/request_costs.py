@@ -11,7 +11,7 @@ from bench.serve.deployment import connections
 from bench.serve.machine import http
 from bench.serve.machine.http import BadResponse
 from bench.verify import wire
-from bench.verify.check import LAYER, check
+from bench.verify.check import LAYER, check, excused
 from bench.verify.context import Context
 from bench.verify.hits import new_path
 from bench.verify.mismatch import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
@@ -71,9 +71,8 @@ def _holds(context: Context) -> bool:
         return False
 
 
-@check(
-    "log-bytes", stage=LAYER, is_exclusive=True, excuse={"own log": "more bytes a request by the project's own logging"}
-)
+@check("log-bytes", stage=LAYER, is_exclusive=True)
+@excused({"own log": "more bytes a request by the project's own logging"})
 def log_bytes(context: Context) -> Iterator[Finding]:
     """A malformed request costs at most 500 bytes of log, so that clients cannot fill the disk."""
     running = context.own

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from bench import PROGRAM
 from bench.serve.project.commands import MANIFEST
 from bench.verify import page_parser
-from bench.verify.check import check
+from bench.verify.check import check, excused
 from bench.verify.checks.page_content import revalidation
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, body, header, header_words, no_server_error, status, varies_if_coded
@@ -74,7 +74,8 @@ def is_compressed(site: Site, path: str) -> bool:
     return site.description.strict or Path(site.static, f"{name}.gz").is_file()
 
 
-@check("references", excuse=NO_FILE)
+@check("references")
+@excused(NO_FILE)
 def references(context: Context) -> Iterator[Finding]:
     """Referenced style sheets, scripts, pictures and uploads exist with the right type."""
     kinds: dict[str, tuple[str, ...]] = {}
@@ -159,7 +160,8 @@ def static_content(context: Context) -> Iterator[Finding]:
             yield coded.wrong("Content-Encoding: gzip", coded.coding)
 
 
-@check("static-lifetime", excuse=OWN_FILES)
+@check("static-lifetime")
+@excused(OWN_FILES)
 def static_lifetime(context: Context) -> Iterator[Finding]:
     """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
@@ -194,7 +196,8 @@ def static_conditional(context: Context) -> Iterator[Finding]:
     yield from revalidation(context, context.site.url("static_small"), required=True)
 
 
-@check("static-manifest", excuse=OWN_RESPONSE)
+@check("static-manifest")
+@excused(OWN_RESPONSE)
 def static_manifest(context: Context) -> Iterator[Finding]:
     """The list of all static files by collectstatic (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):

@@ -23,7 +23,7 @@ from bench.serve.machine.http import Sent
 from bench.serve.machine.ports import free_port
 from bench.verify import rows, suite
 from bench.verify.changing import Changed
-from bench.verify.check import BEHAVIOUR, Check, check
+from bench.verify.check import BEHAVIOUR, Check, check, excused, require_strict
 from bench.verify.checks import client_connections as visits
 from bench.verify.checks import freshness, request_costs
 from bench.verify.context import Accounts, Context
@@ -146,9 +146,9 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
         yield wrong("")
 
     checks = [
-        check("said", excuse={"may": "it may"})(said),
-        check("silent", excuse={"may": ""})(lambda context: [wrong("may")]),
-        check("unmade", excuse="not here")(lambda context: [wrong("")]),
+        check("said")(excused({"may": "it may"})(said)),
+        check("silent")(excused({"may": ""})(lambda context: [wrong("may")])),
+        check("unmade", require_strict("not here"))(lambda context: [wrong("")]),
     ]
     own = replace(site, description=structs.replace(site.description, strict=strict))
     context = Context(http.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
