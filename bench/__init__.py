@@ -6,4 +6,6 @@ import sys
 __version__ = "0.1.0"
 
 # The command as called, installed or in the clone, so that a printed command line can be pasted.
-PROGRAM = "benchapp" if os.path.split(sys.argv[0])[1] == "benchapp" else "python -m bench"
+PROGRAM = "python -m bench"
+if os.path.split(sys.argv[0])[1] == "benchapp":
+    PROGRAM = "benchapp"

@@ -19,8 +19,11 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "", width: int | None =
     lines = []
     for *cells, last in rows:
         start = indent + "".join(f"{cell:{size}}  " for cell, size in zip(cells, widths, strict=True))
-        first, *more = paragraph(last, width - len(start)) if width else [last]
-        lines += [(start + first).rstrip(), *(" " * len(start) + line for line in more)]
+        wrapped = [last]
+        if width:
+            wrapped = paragraph(last, width - len(start))
+        lines.append((start + wrapped[0]).rstrip())
+        lines += [" " * len(start) + line for line in wrapped[1:]]
     return lines
 
 

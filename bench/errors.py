@@ -26,13 +26,15 @@ class DeploymentError(BenchError):
     """A deployment did not come up; `log` is the explaining file, or None."""
 
     def __init__(self, message: str, log: Path | None = None):
-        super().__init__(message if log is None else f"{message}; see {log}")
         self.message = message
+        if log:
+            message = f"{message}; see {log}"
+        super().__init__(message)
         self.log = log
 
     def moved(self, folder: Path) -> DeploymentError:
         """The same error with its log now in `folder`."""
-        return DeploymentError(self.message, folder / self.log.name if self.log else None)
+        return DeploymentError(self.message, self.log and folder / self.log.name)
 
 
 def hint(name: str, known: Iterable[str], there_are: str = "there are:", lister: str = "") -> str:

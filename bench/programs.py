@@ -128,4 +128,6 @@ def distribution_version(name: str) -> str | None:
     """The version of a Python distribution in the virtual environment, without starting anything; None if missing."""
     sites = [str(site) for site in servers_venv().glob("lib/python*/site-packages")]
     found = next(iter(importlib.metadata.distributions(name=name, path=[*sites, *sys.path])), None)
-    return found.version if found else None
+    if not found:
+        return None
+    return found.version

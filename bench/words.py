@@ -29,7 +29,9 @@ _UNPRINTABLE = dict.fromkeys(chain.from_iterable(_RANGES), "\N{REPLACEMENT CHARA
 
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 round`, `3 rounds`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    if count == 1:
+        return f"{count:,} {one}"
+    return f"{count:,} {many or one + 's'}"
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
@@ -90,7 +92,10 @@ def number(value: float | None) -> str:
 
 def compact(value: float) -> str:
     """A count, or seconds to a hundredth: `0`, `12`, `0.35`."""
-    return f"{value:,.{2 if value < 10 else 1}f}".rstrip("0").rstrip(".")
+    digits = 1
+    if value < 10:
+        digits = 2
+    return f"{value:,.{digits}f}".rstrip("0").rstrip(".")
 
 
 def interval_text(low: float, high: float | None) -> str:
@@ -118,7 +123,8 @@ def timestamp_text(text: str) -> str:
         at = datetime.fromisoformat(text)
     except ValueError:
         return text
-    at = at.astimezone(UTC) if at.tzinfo else at
+    if at.tzinfo:
+        at = at.astimezone(UTC)
     return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 

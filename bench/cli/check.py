@@ -31,15 +31,21 @@ def main(args: argparse.Namespace) -> int:
                 for finding in check(project, stack, layer):
                     failed += bool(finding.problem and not finding.skipped)
                     printer.say(_line(finding))
-    return 1 if failed else 0
+    if failed:
+        return 1
+    return 0
 
 
 def _line(finding: ConfigCheck) -> str:
-    word = "FAIL" if finding.problem else "ok"
+    word = "ok"
     if finding.skipped:
         word = "skip"
-    where = f"{finding.stack} {finding.layer} {finding.server}".rstrip()
-    lines = finding.problem.splitlines()
-    if len(lines) > 1:
-        return "\n      ".join([f"{word:4}  {where}:", *lines])
-    return f"{word:4}  {where}{': ' + finding.problem if finding.problem else ''}"
+    elif finding.problem:
+        word = "FAIL"
+    line = f"{word:4}  {finding.stack} {finding.layer} {finding.server}".rstrip()
+    problems = finding.problem.splitlines()
+    if len(problems) > 1:
+        return "\n      ".join([f"{line}:", *problems])
+    if problems:
+        return f"{line}: {finding.problem}"
+    return line

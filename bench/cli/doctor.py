@@ -126,7 +126,9 @@ def as_text(project: Project, facts: Facts, findings: Sequence[Finding], height:
     With room for all, each examined page has a line, and each finding its documentation.
     """
     full = height == sys.maxsize
-    lines = _summary(project, facts) + (_pages(facts) if full else [])
+    lines = _summary(project, facts)
+    if full:
+        lines += _pages(facts)
     shown = len(findings)
     ending = _ending(findings, shown)
     body = _in_groups(findings, full)
@@ -151,9 +153,11 @@ def _pages(facts: Facts) -> list[str]:
     for page in facts.pages:
         if page.path == UNKNOWN_PATH and page.status == 404:
             continue
-        why = f" ({page.error})" if page.error else ""
+        status = f"status {page.status}"
+        if page.error:
+            status += f" ({page.error})"
         rest = f"{plural(page.queries, 'database query', 'database queries')}, Vary: {page.vary or 'nothing'}"
-        lines += _filled(f"GET {page.path}: status {page.status}{why}, {rest}", "")
+        lines += _filled(f"GET {page.path}: {status}, {rest}", "")
     return lines
 
 
@@ -183,6 +187,8 @@ def _in_groups(findings: Sequence[Finding], full: bool) -> list[str]:
 
 def _ending(findings: Sequence[Finding], shown: int) -> list[str]:
     """The ids of hidden findings, a line for each group, and their total."""
+    if not findings:
+        return ["", "nothing to change was found"]
     by_group: dict[str, list[str]] = {}
     for item in findings[shown:]:
         by_group.setdefault(item.group, []).append(item.id)
@@ -192,8 +198,7 @@ def _ending(findings: Sequence[Finding], shown: int) -> list[str]:
     for group, ids in by_group.items():
         lines += _filled(f"{group}: {', '.join(dict.fromkeys(ids))}", INDENT)
     errors = sum(item.severity == ERROR for item in findings)
-    count = f"{plural(errors, 'error')}, {plural(len(findings) - errors, 'warning')}"
-    return [*lines, "", count if findings else "nothing to change was found"]
+    return [*lines, "", f"{plural(errors, 'error')}, {plural(len(findings) - errors, 'warning')}"]
 
 
 def _print_rules(as_json: bool) -> None:
@@ -215,7 +220,9 @@ def _print_rules(as_json: bool) -> None:
 
 
 def _filled(line: str, indent: str) -> list[str]:
-    after = indent + "   " if line.startswith("->") else indent + "  "
+    after = f"{indent}  "
+    if line.startswith("->"):
+        after += " "
     return textwrap.wrap(
         line, WIDTH, initial_indent=indent, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
     )

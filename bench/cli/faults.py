@@ -76,7 +76,12 @@ def main(args: argparse.Namespace) -> int:
     if unnamed := options.unnamed(args):
         raise BenchError(f"without {unnamed} it makes {prepared.words[0]}; name {unnamed}, or add --all")
 
-    printer = Printer(sys.stderr if args.json else None)
+    stream, also = sys.stdout, ""
+    if args.json:
+        stream = sys.stderr
+    if args.allow_writes:
+        also = " --allow-writes"
+    printer = Printer(stream)
     replay = prepared.replay()
     journal = prepared.journal(args.output, replay)
     bed, progress = FaultsTestBed(journal, printer, args.allow_writes), FaultsProgress(printer)
@@ -92,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
 
     with printer:
-        stopped = run_until_stopped(journal, go, " --allow-writes" if args.allow_writes else "")
+        stopped = run_until_stopped(journal, go, also)
     return stopped or _show(journal.folder.directory, args.json)
 
 

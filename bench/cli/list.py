@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from bench.cli import options
@@ -40,10 +42,13 @@ def main(args: argparse.Namespace) -> int:
         listing = survey(project.only_inspected, args.set, args.env)
     if args.json:
         print(json.dumps(listing, indent=2))
+        return 0
+    printer = Printer()
+    if args.all:
+        text = as_text(listing, printer.width, not project.description.invalidates)
     else:
-        printer = Printer()
-        in_full = as_text(listing, printer.width, not project.description.invalidates)
-        printer.say(in_full if args.all else as_screen(listing, printer.width))
+        text = as_screen(listing, printer.width)
+    printer.say(text)
     return 0
 
 
@@ -76,9 +81,11 @@ def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]
     for name in here:
         stack = listing["stacks"][name]
         front = "on its own"
-        if len(stack["servers"]) > 1:
+        if stack["era"] == HISTORIC:
+            front = HISTORIC
+        elif len(stack["servers"]) > 1:
             front = f"behind {stack['servers'][-1]['name']}"
-        rows.setdefault(HISTORIC if stack["era"] == HISTORIC else front, []).append(name)
+        rows.setdefault(front, []).append(name)
     if HISTORIC in rows:
         rows[HISTORIC] = rows.pop(HISTORIC)
     return [(front, ", ".join(names)) for front, names in rows.items()]
@@ -93,8 +100,9 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
             where = "any stack"
             if len(fitting) < len(here):
                 where = _servers_of(listing, fitting, here)
-            in_code = manifest["kind"] == "templates"
-            rows.append((layer, f"{where}; written into your code" if in_code else where))
+            if manifest["kind"] == "templates":
+                where += "; written into your code"
+            rows.append((layer, where))
     return rows
 
 
@@ -149,25 +157,33 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
     if listing["notice"]:
         lines += paragraph(f"note: {listing['notice']}", width)
     layers = listing["layers"]
+    title_of_layers, on_hosts = "LAYERS", "docs/hosts.md"
+    if other:
+        title_of_layers, on_hosts = f"LAYERS ({TIME_TO_LIVE})", FOR_WRITES
     sections = {
         "STACKS (innermost server first)": _chains(listing["stacks"], ""),
         f"HISTORIC STACKS ({FOR_HISTORIC})": _chains(listing["stacks"], HISTORIC),
-        f"LAYERS{f' ({TIME_TO_LIVE})' if other else ''}": [(name, layer["about"]) for name, layer in layers.items()],
+        title_of_layers: _named(layers, itemgetter("about")),
         "PLACES OF THE LAYERS' CACHES": _places(layers),
-        f"SEVERAL WEB HOSTS ({FOR_WRITES if other else 'docs/hosts.md'})": [
-            (name, layer["several_hosts"] or f"no: {layer['one_host']}") for name, layer in layers.items()
-        ],
-        "SERVICES": [(name, _state(service)) for name, service in listing["services"].items()],
-        "SIZES (of stack, layer and services together)": [
-            (name, _size(size)) for name, size in listing["sizes"].items()
-        ],
-        "DEBIAN (whose versions production is rendered for: render --set debian=NUMBER)": [
-            (number, _release(release)) for number, release in listing["releases"].items()
-        ],
+        f"SEVERAL WEB HOSTS ({on_hosts})": _named(layers, _several_hosts),
+        "SERVICES": _named(listing["services"], _state),
+        "SIZES (of stack, layer and services together)": _named(listing["sizes"], _size),
+        "DEBIAN (whose versions production is rendered for: render --set debian=NUMBER)": _named(
+            listing["releases"], _release
+        ),
     }
     for title, rows in sections.items():
         lines += ["", *paragraph(title, width), *columns(rows, "  ", width)]
     return "\n".join([*lines, "", *_limits(listing["stacks"], width)])
+
+
+def _named(items: dict[str, Any], words: Callable[[dict[str, Any]], str]) -> list[tuple[str, str]]:
+    """Each item's name with words about it."""
+    return [(name, words(item)) for name, item in items.items()]
+
+
+def _several_hosts(layer: dict[str, Any]) -> str:
+    return layer["several_hosts"] or f"no: {layer['one_host']}"
 
 
 def _places(layers: dict[str, Any]) -> list[tuple[str, str]]:
@@ -236,14 +252,17 @@ def _matrix(listing: dict[str, Any], width: int) -> list[str]:
     """A row for each stack and a narrow column for each layer, with its name above like a step of a staircase."""
     every = chain.from_iterable(fits.values() for fits in listing["fits"].values())
     reasons = list(dict.fromkeys(filter(None, every)))
+    cells: dict[str | None, str] = {None: "yes"}
+    for number, reason in enumerate(reasons, 1):
+        cells[reason] = f"{number:<3}"
     layers = list(listing["layers"])
     start = " " * (3 + max(map(len, listing["fits"])))
     steps = [f"{start}{'|   ' * number}{layer}" for number, layer in enumerate(layers)]
     rows = []
     for stack, fits in listing["fits"].items():
-        answers = (fits[layer] for layer in layers)
-        cells = ("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)
-        rows.append((stack, " ".join(f"{cell:3}" for cell in (*cells, listing["stacks"][stack]["era"] or ""))))
+        row = [cells[fits[layer]] for layer in layers]
+        row.append(f"{listing['stacks'][stack]['era'] or '':3}")
+        rows.append((stack, " ".join(row)))
     lines = ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, " ")]
     for number, reason in enumerate(reasons, 1):
         lines += paragraph(f"{number}: {reason}", width, "  ", "   ")

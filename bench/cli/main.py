@@ -178,7 +178,9 @@ def main(argv: list[str] | None = None) -> int:
             import argcomplete
 
             argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
-    words = _words(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    words = _words(argv)
     if problem := hints.no_command(words, COMMANDS):
         print(f"{NAME}: {problem}", file=sys.stderr)
         return 2

@@ -93,8 +93,9 @@ class Add(argparse.Action):
         self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: str | None = None
     ) -> None:
         """Add one value, or an argument's values."""
-        new = value if isinstance(value, list | tuple) else [value]
-        setattr(args, self.dest, tuple(dict.fromkeys((*getattr(args, self.dest), *new))))
+        if not isinstance(value, list | tuple):
+            value = [value]
+        setattr(args, self.dest, tuple(dict.fromkeys((*getattr(args, self.dest), *value))))
 
 
 class AddNamed(argparse.Action):
@@ -270,8 +271,8 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
 
 
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
-    settings: dict[str, Any] = {"help": option.help, "default": option.usual, "type": _refusing(option.read)}
-    settings |= {"metavar": option.metavar}
+    settings: dict[str, Any] = {"help": option.help, "default": option.usual, "metavar": option.metavar}
+    settings["type"] = _refusing(option.read)
     if option.many:
         settings["action"] = Add
     if option.by_name:
@@ -281,15 +282,15 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     if option.required:
         settings["required"] = True
 
-    if option.name.startswith("-"):
-        actions = [group.add_argument(*option.names, **settings)]
-    elif not option.many:
-        actions = [group.add_argument(option.dest, **settings)]
-    else:
-        actions = [group.add_argument(option.dest, nargs=option.nargs, **settings)]
+    names = option.names
+    if not option.name.startswith("-"):
+        names = (option.dest,)
+        if option.many:
+            settings["nargs"] = option.nargs
+    actions = [group.add_argument(*names, **settings)]
     if option.name == STACKS.name:
         # Several stacks may follow the option, as they may follow the command.
-        hidden = settings | {"help": argparse.SUPPRESS, "nargs": "+" if option.nargs == "*" else None}
+        hidden = settings | {"help": argparse.SUPPRESS, "nargs": {"*": "+"}.get(option.nargs)}
         actions.append(group.add_argument("--stack", dest=option.dest, **hidden))
 
     if option.complete:
@@ -344,7 +345,9 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
     """
     if args.all or getattr(args, "resume", None) or getattr(args, "inventory", None):
         return ""
-    names = [] if args.stack else ["STACK"]
+    names = []
+    if not args.stack:
+        names.append("STACK")
     names += [option for option in others if not getattr(args, option.strip("-"))]
     return joined(names)
 

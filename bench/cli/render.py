@@ -47,7 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
     options.refuse(args, OPTIONS)
-    given = catalog.read().value_set(values.BENCH if args.local else args.values)
+    name = args.values
+    if args.local:
+        name = values.BENCH
+    given = catalog.read().value_set(name)
     changes = args.set
     chosen = given.changed(changes)
     if args.database:

@@ -82,7 +82,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
             raise BenchError(f"--fail-if: {unknown}; {next_step(run, lacking)}")
         return 0 if run.is_measured else 1
 
-    return stops.run_until_stopped(session.journal, go, busy="or now with --keep-going")
+    return stops.run_until_stopped(session.journal, go, busy=", or now with --keep-going")
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:

@@ -17,7 +17,7 @@ def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: s
     Raises BenchError for any other stop, with the command to resume.
 
     also  more words of the resuming command
-    busy  advice if other programs kept the machine busy
+    busy  more advice if other programs kept the machine busy
     """
     folder = journal.folder
     then = f"resume with: {resume_command(folder.directory, journal.info)}{also}"
@@ -28,7 +28,7 @@ def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: s
             print(f"benchapp {journal.info.plan.command}: {signal.name}; {then}", file=sys.stderr)
             return signal.exit_status
         except MachineBusy as fault:
-            raise BenchError(f"stopped: {fault} and {then}{f', {busy}' if busy else ''}") from None
+            raise BenchError(f"stopped: {fault} and {then}{busy}") from None
         except GlobalFault as fault:
             raise BenchError(f"stopped: {fault}; fix it and {then}") from None
         except OSError as error:

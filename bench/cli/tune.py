@@ -49,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> int:
     """Print the steps and the result; returns 0, 1 if no settings hold the limit, 130 or 143 after a signal."""
-    printer = Printer(sys.stderr if args.json else sys.stdout)
+    stream = sys.stdout
+    if args.json:
+        stream = sys.stderr
+    printer = Printer(stream)
     options.refuse(args, OPTIONS)
     if not args.resume and not (args.stack and args.capacity):
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
@@ -79,13 +82,16 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepa
     if args.resume:
         prepared = prepare.stopped_run(args.resume, args.database, project, "tune", local)
     else:
+        workloads: tuple[str, ...] = ()
+        if args.workload:
+            workloads = (args.workload,)
         request = request_args.request(
             args,
             project,
             stacks=(options.one_stack(args),),
             layers=(args.layer,),
             sizes=(args.size,),
-            workloads=(args.workload,) if args.workload else (),
+            workloads=workloads,
             capacity=args.capacity,
             duration_s=args.duration,
             rounds=ROUNDS,

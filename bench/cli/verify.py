@@ -143,17 +143,18 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Results:
     if len(args.layer) > 1:
         raise BenchError(f"--target {args.target.origin}: name the one layer it runs under, joined with + if several")
     target: Target = args.target
-    layer = args.layer[0] if args.layer else NO_LAYER
+    (layer,) = args.layer or (NO_LAYER,)
     env = args.env
     layers = tuple(compatibility.in_own_cache(item, env) for item in catalog.read().joined_layers(layer))
     declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
     require_response(target, project.health)
     chosen = None
+    lock = contextlib.ExitStack()
     if args.database:
         chosen = options.database_of(args, project)
-    # The running site may be `benchapp up`, which shares its database.
-    lock = database.in_use(project, chosen, is_exclusive=False) if chosen else contextlib.nullcontext()
+        # The running site may be `benchapp up`, which shares its database.
+        lock.enter_context(database.in_use(project, chosen, is_exclusive=False))
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         printer.show("rendering its pages")
         site = _site_of(target, project, chosen, env, args.allow_writes)
@@ -202,8 +203,10 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
     if not cases:
         return [], skips, []
     if unnamed := options.unnamed(args, "--layer"):
-        time = estimate(len(cases) * (QUICK_S if args.quick else THOROUGH_S))
-        what = f"{plural(len(cases), 'case')}, in about {time}"
+        each_s = THOROUGH_S
+        if args.quick:
+            each_s = QUICK_S
+        what = f"{plural(len(cases), 'case')}, in about {estimate(len(cases) * each_s)}"
         raise BenchError(f"without {unnamed} it verifies {what}; name {unnamed}, or add --all")
     with database.in_use(project, rows, is_exclusive=True):
         outcomes, notes = _verify_all(

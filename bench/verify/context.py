@@ -288,5 +288,7 @@ def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[F
     """Compare the response at a path below the static files; OWN_STATIC if the project serves them itself."""
     response = context.get(path)
     if wrong := wrong_of(response, right):
-        is_own = path in as_in_project(context.site, {path: response.status})
-        yield response.wrong(*wrong, excuse=OWN_STATIC if is_own else "")
+        excuse = ""
+        if path in as_in_project(context.site, {path: response.status}):
+            excuse = OWN_STATIC
+        yield response.wrong(*wrong, excuse=excuse)

@@ -74,8 +74,10 @@ class Clients:
             try:
                 connection = connection or Connection(self.context.target, CROWD_S)
                 response = connection.exchange("GET", path)
-                excused = self.tolerant and response.status >= 500
-                self._note([] if excused else self.context.judge(response, *self.right))
+                if self.tolerant and response.status >= 500:
+                    self._note([])
+                else:
+                    self._note(self.context.judge(response, *self.right))
                 self._stop.wait(self.pause_s)
             except (BadResponse, OSError) as error:
                 response = None

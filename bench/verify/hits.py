@@ -57,6 +57,15 @@ def new_path(view: str = "page") -> str:
     return f"/__probe__/{view}/{secrets.token_hex(8)}/"
 
 
+def with_query(path: str, query: str) -> str:
+    """The path with a query string added to its own; an empty one changes nothing."""
+    if not query:
+        return path
+    if "?" in path:
+        return f"{path}&{query}"
+    return f"{path}?{query}"
+
+
 def path_with_response(**description: Any) -> str:
     """A new path of a probe page with the described response: see bench/serve/inside/described_responses.py."""
     spelt = base64.urlsafe_b64encode(json.dumps(description, separators=(",", ":")).encode()).decode().rstrip("=")

@@ -140,7 +140,9 @@ def _difference(parts: tuple[str, ...], text: str) -> tuple[str, str] | None:
     for number, part in enumerate(parts):
         if number == 0 or number == last:
             # The last part ends the page, the first begins it; the only one does both.
-            start = 0 if number == 0 else max(at, len(text) - len(part))
+            start = 0
+            if number:
+                start = max(at, len(text) - len(part))
             if text[start : start + len(part)] != part or (number == last and start + len(part) != len(text)):
                 return _shown(part, text[start:], start, len(text))
         else:

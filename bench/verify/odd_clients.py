@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from bench.verify import wire
 from bench.verify.context import Context
@@ -98,7 +98,9 @@ class OddClient:
         """Clients with one of the headers or cookies each, and similar clients; this client if it has only one."""
         found = [OddClient(f"{name}: {value}", headers=((name, value),)) for name, value in self.headers]
         found += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
-        return [*(found if len(found) > 1 else [self]), *self.like]
+        if len(found) < 2:
+            found = [self]
+        return [*found, *self.like]
 
     def showing(self, show: str) -> OddClient:
         """This client with only the header or cookie shown by a probe page: others may bypass a cache."""
@@ -179,8 +181,11 @@ def by_language() -> Iterator[OddClient]:
 
 def prefix_headers(context: Context) -> list[str]:
     """Headers from which a server of the deployment takes a prefix of all links; empty if a --target does not tell."""
-    servers = context.running.case.servers if context.running else ()
-    return list(chain.from_iterable(server.prefix_headers for server in servers))
+    names: list[str] = []
+    if context.running:
+        for server in context.running.case.servers:
+            names += server.prefix_headers
+    return names
 
 
 KINDS = (by_address, by_host, by_token, by_cookies, by_headers)

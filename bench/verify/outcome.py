@@ -56,7 +56,9 @@ class Outcome:
             return "failed"
         if self.known_limitation:
             return "known limitation"
-        return "skipped" if self.skipped else "passed"
+        if self.skipped:
+            return "skipped"
+        return "passed"
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,9 @@ class ParsedPage:
 def _form(element: html.FormElement, base: str) -> Form:
     values, kinds = {name: str(value) for name, value in element.form_values()}, {}
     for item in element.inputs:
-        name, kind = item.name, (item.get("type") or "text").lower() if item.tag == "input" else item.tag
+        name, kind = item.name, item.tag
+        if kind == "input":
+            kind = (item.get("type") or "text").lower()
         if not name:
             continue
         kinds[name] = kind

@@ -170,13 +170,15 @@ def expected_pages(context: Context, row: Row, old: Row | None) -> list[PageAfte
     renamed = None
     if old and old.name != row.name:
         renamed = row.name
-    there = 200 if row.name else 404
+    there = 200
+    if not row.name:
+        there = 404
     rights = [
         PageAfterWrite(site.url("home"), words(row.totals, row.title, renamed), gone),
-        PageAfterWrite(site.url("posts"), words(row.title, row.name if row.title else None), gone),
+        PageAfterWrite(site.url("posts"), words(row.title, row.title and row.name), gone),
         PageAfterWrite(site.url("comments", "posts"), words(row.title, row.comment), gone),
         PageAfterWrite(site.url("authors"), words(row.name), gone),
-        PageAfterWrite(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
+        PageAfterWrite(row.author_page, words(row.name, row.title, row.name and row.posts), gone, there),
     ]
     if post := row.post_page or (old and old.post_page):
         if row.title:
@@ -190,8 +192,10 @@ def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
     """Texts that no page may show any more, or at all."""
     if old is None:
         return tuple(row.never)
-    names = words(*(was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now))
-    return (*names, *words(old.comment if row.comment is None else None), *row.never)
+    gone: list[str | None] = [was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now]
+    if row.comment is None:
+        gone.append(old.comment)
+    return (*words(*gone), *row.never)
 
 
 def words(*texts: str | None) -> tuple[str, ...]:
@@ -219,7 +223,9 @@ class PendingPage:
         response = context.get(self.right.path)
         if self.right.met(response):
             # Without a wrong response before, it may have been right all along.
-            self.done_s = 0.0 if self.stale is None else begun - self.written
+            self.done_s = 0.0
+            if self.stale:
+                self.done_s = begun - self.written
         else:
             self.stale = response
 

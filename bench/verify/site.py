@@ -220,7 +220,10 @@ class Site:
 
     def rendered_now(self, *paths: str, often: bool = False) -> dict[str, ExpectedPage]:
         """Render these pages now; `often`: show the differences between renderings."""
-        rendered = self._command(["renderpages", *(["--often"] if often else []), *paths], None)
+        words = ["renderpages"]
+        if often:
+            words.append("--often")
+        rendered = self._command([*words, *paths], None)
         return {path: expected_page(path, rendered) for path in paths}
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:

@@ -314,8 +314,10 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     deployment again, with the values of the clone used.
     """
     sent = next((finding.sent for finding in wrong if finding.sent), None)
-    request = sent.command if sent else None
-    if sent is None or request is None or context.running is None:
+    if sent is None:
+        return None, None
+    request = sent.command
+    if request is None or context.running is None:
         return request, None
     served = next((clone for clone in context.clones if clone.target.origin == sent.origin), context)
     layer = []
@@ -326,8 +328,11 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
 
 
 def _joined(texts: list[str]) -> str:
-    shown = [text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 3] + "..." for text in texts]
-    more = len(texts) - MAX_MISMATCHES
-    if more > 0:
-        shown = [*shown[:MAX_MISMATCHES], f"and {more} more"]
+    shown = []
+    for text in texts[:MAX_MISMATCHES]:
+        if len(text) > MAX_CHARACTERS:
+            text = text[: MAX_CHARACTERS - 3] + "..."
+        shown.append(text)
+    if len(texts) > MAX_MISMATCHES:
+        shown.append(f"and {len(texts) - MAX_MISMATCHES} more")
     return "; ".join(shown)

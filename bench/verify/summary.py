@@ -122,7 +122,9 @@ def count(outcomes: Iterable[Outcome]) -> str:
     text = f"{plural(len(words) - left - limited, 'check')} passed"
     if limited:
         text += f", {plural(limited, 'known limitation')}"
-    return text + (f", {left} skipped" if left else "")
+    if left:
+        text += f", {left} skipped"
+    return text
 
 
 def by_reason(skips: Iterable[Skip]) -> list[str]:

@@ -83,6 +83,9 @@ class Verifier:
             sends_uploads="media_url" in names_used(case),
         )
         env = project.environment(running.env)
+        options = self.options
+        if case.size.is_limited:
+            options = ("--size", case.size.name, *options)
         return Context(
             target_of(running),
             site,
@@ -91,6 +94,6 @@ class Verifier:
             env,
             case.stack.name,
             {item.check: item.reason for item in case.declares},
-            (*(("--size", case.size.name) if case.size.is_limited else ()), *self.options),
+            options,
             running=running,
         )

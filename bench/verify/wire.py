@@ -60,8 +60,9 @@ class PageResponse(Response):
 
     def wrong(self, expected: str, got: str | None = None, what: str = "", excuse: str = "") -> Mismatch:
         """The mismatch of this response; `got` defaults to the status, `what` describes the request."""
-        found = f"status {self.status}" if got is None else got
-        return Mismatch(f"{what or self.sent}: {expected}", found, self.sent, excuse)
+        if got is None:
+            got = f"status {self.status}"
+        return Mismatch(f"{what or self.sent}: {expected}", got, self.sent, excuse)
 
 
 class Connection(ClientConnection[PageResponse]):

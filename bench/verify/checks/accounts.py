@@ -202,10 +202,11 @@ def login_limit(context: Context) -> Iterator[Finding]:
     still show their forms."""
     context.site.require_writes()
     tried = {path: _fail_often(context, path) for path in _login_pages(context)}
-    has_none = all(response.status == 200 for _, response in tried.values())
+    excuse = ""
+    if all(response.status == 200 for _, response in tried.values()):
+        excuse = "no limit"
     for path, (_, response) in tried.items():
         if response.status == 200:
-            excuse = "no limit" if has_none else ""
             yield response.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords", excuse=excuse)
         elif response.status != TOO_MANY:
             yield response.wrong("status 200 or 429 for a wrong password")
@@ -227,10 +228,11 @@ def login_spellings(context: Context) -> Iterator[Finding]:
         yield refused_last.wrong(f"status {TOO_MANY} for {name!r}", excuse="no limit")
         return
     wide = name.replace("n", "\uff4e", 1)
-    for spelt in (f" {name}", f"{name} ", f"\t{name}", wide, f"{name}\u3000", name.upper()):
+    capitals = name.upper()
+    for spelt in (f" {name}", f"{name} ", f"\t{name}", wide, f"{name}\u3000", capitals):
         response = Visitor(context.target).log_in(path, Account(spelt, "wrong"))
         if response.status == 200:
-            excuse = "capitals" if spelt == name.upper() else ""
+            excuse = {capitals: "capitals"}.get(spelt, "")
             yield response.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}", excuse=excuse)
 
 
@@ -265,11 +267,14 @@ def _login_pages(context: Context) -> list[str]:
     """The login pages of the site and of the admin; raises NotTried without any. A project's admin may have no login
     form."""
     site = context.site
-    pages = [site.urls["login"]] if "login" in site.urls else []
+    pages = []
+    if "login" in site.urls:
+        pages.append(site.urls["login"])
     if admin := site.admin_login:
-        form = page_parser.ParsedPage(Visitor(context.target).get(admin).text, admin).login_form()
-        pages += [admin] if form else []
-    return list(dict.fromkeys(pages)) or [site.url("login")]
+        page = page_parser.ParsedPage(Visitor(context.target).get(admin).text, admin)
+        if page.login_form() and admin not in pages:
+            pages.append(admin)
+    return pages or [site.url("login")]
 
 
 def _fail_often(context: Context, path: str, name: str = "") -> tuple[int, PageResponse]:

@@ -193,10 +193,11 @@ def located(context: Context, path: str | bytes) -> bytes:
         "section": site.urls.get("section", SECTION),
         "settings": f"{settings.replace('.', '/')}.py",
     }
-    found = path if isinstance(path, bytes) else path.encode()
+    if isinstance(path, str):
+        path = path.encode()
     for word, stands_for in words.items():
-        found = found.replace(b"{%s}" % word.encode(), stands_for.encode())
-    return found
+        path = path.replace(b"{%s}" % word.encode(), stands_for.encode())
+    return path
 
 
 def _refused(context: Context, response: PageResponse, *, may_lead: bool = True) -> Iterator[Finding]:
@@ -260,7 +261,7 @@ def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Findin
     for path in (*paths, *paths, *reversed(paths)):
         response = _response(context, path)
         if (got := _summary(response)) != right[path]:
-            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, response.sent if response else None)
+            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, response and response.sent)
         if response:
             yield from context.judge(response, no_header("X-Injected", "no header from the path"), no_server_error)
 
@@ -279,6 +280,7 @@ def _summary(response: PageResponse | None) -> str:
     """Status and shown path of a page."""
     if response is None:
         return "no response"
-    return (
-        f"status {response.status}, the page of {response.paragraphs.get('path') if response.status == 200 else None!r}"
-    )
+    shown = None
+    if response.status == 200:
+        shown = response.paragraphs.get("path")
+    return f"status {response.status}, the page of {shown!r}"

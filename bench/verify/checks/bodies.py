@@ -68,7 +68,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
             # Like many clients, stop sending when a response comes early.
             if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
                 break
-        yield from _lost(context, "a chunked body in pieces", connection.read("POST"))
+        yield from _lost("a chunked body in pieces", connection.read("POST"))
 
 
 @check("chunked-smuggling", require_probes, stage=AFTER)
@@ -83,7 +83,7 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
         with Connection(context.target) as connection:
             connection.send_anyway(form(context, body, headers) + next_request(context))
             first = connection.read("POST")
-            yield from _lost(context, what, first)
+            yield from _lost(what, first)
             if first.keeps_open:
                 yield from next_response(context, what, connection)
 
@@ -106,7 +106,7 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
     with Connection(context.target) as connection, contextlib.suppress(http.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
         response = connection.read("POST")
-        excuse = "unread" if response.status == 200 else ""
+        excuse = {200: "unread"}.get(response.status, "")
         yield from context.judge(response, refused, when="a chunk without a size", excuse=excuse)
 
 
@@ -145,12 +145,13 @@ def large_upload(context: Context) -> Iterator[Finding]:
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Finding]:
     """Send the request and another on the same connection: first after the response, then both at once."""
-    for together in (False, True):
+    another = next_request(context)
+    for at_once in (b"", another):
         with Connection(context.target) as connection:
-            connection.send_anyway(request + (next_request(context) if together else b""))
+            connection.send_anyway(request + at_once)
             response = connection.read("POST")
-            yield from _lost(context, what, response, refusable)
-            if response.keeps_open and (together or connection.send_anyway(next_request(context))):
+            yield from _lost(what, response, refusable=refusable)
+            if response.keeps_open and (at_once or connection.send_anyway(another)):
                 yield from next_response(context, what, connection)
 
 
@@ -159,14 +160,20 @@ def next_request(context: Context) -> bytes:
     return http.build(context.target, "GET", context.site.url("static_small", "health"))
 
 
-def _lost(context: Context, what: str, response: PageResponse, refusable: bool = True) -> Iterator[Finding]:
+def _lost(what: str, response: PageResponse, *, refusable: bool = True) -> Iterator[Finding]:
+    """A finding unless the body arrived, or was refused if that is allowed."""
     if response.status == 200 and MARK in response.text:
         return
-    if response.status not in REFUSED or not refusable:
-        is_empty = response.status == 200
-        got = f"status {response.status}" + (" for an empty form: the body is lost" if is_empty else "")
-        excuse = "unread" if is_empty and refusable else ""
-        yield response.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what, excuse)
+    expected, got, excuse = "arrived whole", f"status {response.status}", ""
+    if refusable:
+        if response.status in REFUSED:
+            return
+        expected += ", or refused with a 4xx"
+    if response.status == 200:
+        got += " for an empty form: the body is lost"
+        if refusable:
+            excuse = "unread"
+    yield response.wrong(expected, got, what, excuse)
 
 
 def next_response(context: Context, what: str, connection: Connection) -> Iterator[Finding]:

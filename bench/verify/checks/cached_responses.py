@@ -140,9 +140,13 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
 def set_cookie(context: Context) -> Iterator[Finding]:
     """Responses that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another visitor's
     cookie."""
+    acts = ["cookie"]
+    if context.site.token_cookie:
+        acts.append("token")
     # A session is a row of the database.
-    token = ["token"] if context.site.token_cookie else []
-    for act in ("cookie", *token, *(["session"] if context.site.may_write and context.site.has_sessions else [])):
+    if context.site.may_write and context.site.has_sessions:
+        acts.append("session")
+    for act in acts:
         path = hits.path_with_response(does=[act])
         yield from own_cookies(context, path, {})
         yield from hits.rendered_each_time(context, path)
@@ -176,7 +180,9 @@ def vary(context: Context) -> Iterator[Finding]:
         yield from hits.rendered_each_time(context, hits.path_with_response(headers=[["Vary", value]], bare=True))
     two_lines = hits.path_with_response(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
     for finding in hits.rendered_each_time(context, two_lines):
-        yield replace(finding, excuse="two lines") if isinstance(finding, Mismatch) else finding
+        if isinstance(finding, Mismatch):
+            finding = replace(finding, excuse="two lines")
+        yield finding
     for name in ("Accept-Language", "User-Agent"):
         path = hits.with_headers(Vary=name)
         responses = [context.get(path, {name: value}) for value in VALUES]
@@ -192,8 +198,10 @@ def authorization(context: Context) -> Iterator[Finding]:
     for order in (("alpha", None, "beta", None), (*[None] * hits.TIMES, "alpha", None, "beta")):
         for path in (hits.new_path(), hits.path_with_response(shows=["Authorization"], bare=True)):
             for who in order:
-                right = hits.has_paragraph("Authorization", f"[Basic {who}]" if who else "absent")
-                yield from context.expect(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
+                headers, shown = {}, "absent"
+                if who:
+                    headers, shown = {"Authorization": f"Basic {who}"}, f"[Basic {who}]"
+                yield from context.expect(path, hits.has_paragraph("Authorization", shown), headers=headers)
 
 
 @check("nonce", hits.require_probes, leak=True)
@@ -239,16 +247,14 @@ def partial_requests(context: Context) -> Iterator[Finding]:
 def read_cookies(context: Context) -> Iterator[Finding]:
     """A page that reads a visitor's cookie or header (a theme) is for this visitor only."""
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
-        of_cookie, of_header = (
-            hits.path_with_response(shows=["cookie theme"]),
-            hits.path_with_response(shows=["X-Theme"]),
-        )
+        of_cookie = hits.path_with_response(shows=["cookie theme"])
+        of_header = hits.path_with_response(shows=["X-Theme"])
         for theme in themes:
-            cookie, header = ({"Cookie": f"theme={theme}"}, {"X-Theme": theme}) if theme else ({}, {})
+            cookie, header, shown = {}, {}, "absent"
+            if theme:
+                cookie, header, shown = {"Cookie": f"theme={theme}"}, {"X-Theme": theme}, f"[{theme}]"
             yield from context.expect(of_cookie, hits.has_paragraph("cookie theme", theme or "none"), headers=cookie)
-            yield from context.expect(
-                of_header, hits.has_paragraph("X-Theme", f"[{theme}]" if theme else "absent"), headers=header
-            )
+            yield from context.expect(of_header, hits.has_paragraph("X-Theme", shown), headers=header)
 
 
 @check("other-methods", hits.require_probes, leak=True)

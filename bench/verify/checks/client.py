@@ -80,7 +80,9 @@ def inside_facts(context: Context, response: PageResponse) -> dict[str, Any]:
     """A worker's report on itself and on the request; raises NotTried without such a probe."""
     if response.status == 404:
         raise NotTried(NEEDS_PROBES)
-    found: dict[str, Any] = json.loads(response.body) if response.status == 200 else {}
+    found: dict[str, Any] = {}
+    if response.status == 200:
+        found = json.loads(response.body)
     return found
 
 
@@ -95,7 +97,7 @@ def unknown_host(context: Context) -> Iterator[Finding]:
     for path in [*pages, context.site.urls.get("login", UNKNOWN_PATH)]:
         for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
             response = context.get(path, host=host)
-            yield from context.judge(response, status(400), excuse="own 500" if response.status == 500 else "")
+            yield from context.judge(response, status(400), excuse={500: "own 500"}.get(response.status, ""))
     yield from context.expect(context.site.url("home"), status(200), when="with the right Host after that")
 
 
@@ -114,7 +116,7 @@ def health_by_address(context: Context) -> Iterator[Finding]:
 def no_host(context: Context) -> Iterator[Finding]:
     """An HTTP/1.1 request without a Host header gets a 400 (RFC 9112, section 3.2)."""
     response = context.get(context.site.url("home"), host=None)
-    yield from context.judge(response, status(400), excuse="taken" if response.status == 200 else "")
+    yield from context.judge(response, status(400), excuse={200: "taken"}.get(response.status, ""))
 
 
 def own_links() -> Expectation:
@@ -142,8 +144,9 @@ def forged(context: Context) -> Iterator[Finding]:
     """Forged X-Forwarded-* and similar headers change neither a redirect nor a link of the home page, nor the origin
     required by forms."""
     login = context.site.urls.get("login")
-    visitor = Visitor(context.target)
-    token = (visitor.token(login) if login else None) or ""
+    visitor, token = Visitor(context.target), ""
+    if login:
+        token = visitor.token(login) or ""
     for claim in forged_headers(context).items():
         for path, _, location in redirecting(context)[:1]:
             yield from context.expect(path, leads_to(context, location), headers=[claim])
@@ -153,7 +156,7 @@ def forged(context: Context) -> Iterator[Finding]:
             form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, dict([claim]))
             if form.status != 200:
                 # A project may send another status than 403 for an empty form.
-                yield form.wrong("status 200", excuse="" if form.status == 403 else "form")
+                yield form.wrong("status 200", excuse={403: ""}.get(form.status, "form"))
 
 
 @check("forged-names", require_stranger)
@@ -201,13 +204,16 @@ def _balanced(context: Context) -> Iterator[Finding]:
         return
     balancer = replace(context, target=replace(context.target, source=CLIENT))
     response = yield from balancer.expect(INSIDE, status(200), headers=BALANCED)
-    found = json.loads(response.body) if response.status == 200 else {}
+    if response.status != 200:
+        return
+    found = json.loads(response.body)
+    excuse = ""
+    if not found.get("client"):
+        excuse = "no address"
     for name, expected in BELIEVED.items():
         if found.get(name, expected) != expected:
-            excuse = "" if found["client"] else "no address"
-            yield response.wrong(
-                f"{name} {expected} as the site sees it, by a trusted proxy", str(found[name]), "", excuse
-            )
+            words = f"{name} {expected} as the site sees it, by a trusted proxy"
+            yield response.wrong(words, str(found[name]), excuse=excuse)
 
 
 @check("forwarded-for")
@@ -252,7 +258,9 @@ def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
         # The client's address as seen from elsewhere is not known here.
         right["client"] = target.source or CLIENT
     # Django makes addresses of Host only: few projects have a middleware for the port behind a front.
-    excuses = {"port": "port"} if found["client"] else {"port": "port", "client": "no address"}
+    excuses = {"port": "port"}
+    if not found["client"]:
+        excuses["client"] = "no address"
     for name, expected in right.items():
         if found[name] != expected:
             excuse = excuses.get(name, "")
@@ -267,7 +275,9 @@ def odd_cookies(context: Context) -> Iterator[Finding]:
     for path in dict.fromkeys(kinds):
         for value in ODD_SESSIONS:
             response = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"})
-            excuse = "NUL" if response.status == 500 and value == NUL else ""
+            excuse = ""
+            if response.status == 500 and value == NUL:
+                excuse = "NUL"
             yield from context.judge(response, status(200, 400), excuse=excuse)
 
 

@@ -161,10 +161,13 @@ def tls(context: Context) -> Iterator[Finding]:
     """TLS 1.3 and 1.2 are spoken, 1.1 is not, and a second connection resumes the session of the first."""
     if not context.target.tls:
         raise NotTried("it speaks no TLS: give --set listener=tls")
-    for version, right in ((TLSVersion.TLSv1_3, True), (TLSVersion.TLSv1_2, True), (TLSVersion.TLSv1_1, False)):
-        spoken = _handshake(context.target, version) is not None
-        if spoken is not right:
-            yield Mismatch(f"{version.name}: {'spoken' if right else 'refused'}", "refused" if right else "spoken")
+    right = {TLSVersion.TLSv1_3: "spoken", TLSVersion.TLSv1_2: "spoken", TLSVersion.TLSv1_1: "refused"}
+    for version, expected in right.items():
+        got = "spoken"
+        if _handshake(context.target, version) is None:
+            got = "refused"
+        if got != expected:
+            yield Mismatch(f"{version.name}: {expected}", got)
     if first := _handshake(context.target, TLSVersion.TLSv1_2):
         ours, session = first
         connected = http.connected(context.target, http.TIMEOUT_S)
@@ -227,5 +230,6 @@ def _right(context: Context, path: str) -> Expectation:
 
 def _wrong(context: Context, path: str, response: PageResponse, when: str) -> Iterator[Finding]:
     """Compare a response to GET `path`."""
-    when = when if response.sent else f"GET {path} {when}"
+    if not response.sent:
+        when = f"GET {path} {when}"
     yield from context.judge(response, status(200), _right(context, path), when=when)

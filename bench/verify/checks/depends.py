@@ -41,6 +41,8 @@ COLD_S = 2.5
 TIMES = 2
 # The status of a host that the site does not serve.
 REFUSED_HOST = 400
+# Orders of an odd client and the usual one, in words -> the step through both.
+ORDERS = {"after a client": 1, "after the usual client, by one": -1}
 # How many pages are compared at a time.
 AT_ONCE = 4
 
@@ -122,18 +124,21 @@ def _chosen_languages(context: Context) -> Iterator[Finding]:
 
 def _probed(context: Context, client: OddClient, show: str, usual: str | None) -> Iterator[Finding]:
     """Findings on new probe pages that show one property of the request; `usual` is the usual client's text."""
-    right = _shown(context, client, [show]).get(show), usual
-    if None in right or right[0] == right[1]:
+    odd = _shown(context, client, [show]).get(show)
+    if odd is None or usual is None or odd == usual:
         return
-    for odd_first in (True, False):
+    allowed_to_odd = [odd]
+    if client.alias:
+        allowed_to_odd.append(usual)
+    clients = [(client, allowed_to_odd), (USUAL, [usual])]
+    for order, step in ORDERS.items():
         path = hits.path_with_response(shows=[show])
-        order = [(client, right if client.alias else right[:1]), (USUAL, right[1:])]
-        for asking, allowed in order if odd_first else reversed(order):
+        for asking, allowed in clients[::step]:
             for _ in range(TIMES):
                 response = asking.get(context, path)
                 if (got := response.paragraphs.get(show)) not in allowed:
-                    what = _words(f"a page that shows {show}", client, odd_first)
-                    yield response.wrong(str(allowed[0]), str(got), what)
+                    what = f"GET a page that shows {show}, {order} with {client.name}"
+                    yield response.wrong(allowed[0], str(got), what)
                     return
 
 
@@ -175,8 +180,15 @@ def _dependent_pages(context: Context) -> list[str]:
 
 def _shows_session(context: Context, path: str) -> bool:
     """True if a session of nobody changes the page, as in a project with another menu for visitors with a session."""
-    known = context.site.pages.get(path) if context.site.has_database else None
+    known = _known(context, path)
     return known is not None and not known.same(_rendered(context, path, USUAL))
+
+
+def _known(context: Context, path: str) -> ExpectedPage | None:
+    """The page as rendered in process, if it was."""
+    if not context.site.has_database:
+        return None
+    return context.site.pages.get(path)
 
 
 def _is_private(context: Context, path: str) -> bool:
@@ -207,7 +219,7 @@ def _differing_where_served(context: Context, path: str, client: OddClient) -> t
 def _differing(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
     """The pages rendered for this client and for the usual one; None if equal."""
     odd = _rendered(context, path, client)
-    known = context.site.pages.get(path) if context.site.has_database else None
+    known = _known(context, path)
     if known is not None and known.same(odd):
         return None
     usual = _rendered(context, path, USUAL)
@@ -228,8 +240,7 @@ def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:
     page, with a new query string."""
     if path not in context.showing_session:
         return _expected(context, client.get(context, path, _nobody()))
-    mark = "&" if "?" in path else "?"
-    first, again = (_expected(context, client.get(context, f"{path}{mark}{_nobody()}")) for _ in range(2))
+    first, again = (_expected(context, client.get(context, hits.with_query(path, _nobody()))) for _ in range(2))
     # The page may show its query string.
     return replace(first, again=(again.body,))
 
@@ -247,24 +258,22 @@ def _nobody() -> str:
 def _both_orders(
     context: Context, path: str, client: OddClient, odd: ExpectedPage, usual: ExpectedPage
 ) -> Iterator[Finding]:
-    for odd_first in (True, False):
+    allowed_to_odd = [odd]
+    if client.alias:
+        allowed_to_odd.append(usual)
+    clients = [(client, allowed_to_odd), (USUAL, [usual])]
+    for order, step in ORDERS.items():
         _make_cold(context)
-        order = [(client, [odd, usual] if client.alias else [odd]), (USUAL, [usual])]
-        for asking, allowed in order if odd_first else reversed(order):
+        for asking, allowed in clients[::step]:
             for _ in range(TIMES):
                 response = asking.get(context, path)
                 got = _expected(context, response)
                 if not any(right.same(got) and right.location == got.location for right in allowed):
                     wanted, found = allowed[0].difference(got.body) or ("another response", "the same text")
                     words = f"status {allowed[0].status}, {wanted}"
-                    yield response.wrong(words, f"status {got.status}, {found}", _words(path, client, odd_first))
+                    what = f"GET {path}, {order} with {client.name}"
+                    yield response.wrong(words, f"status {got.status}, {found}", what)
                     return
-
-
-def _words(page: str, client: OddClient, odd_first: bool) -> str:
-    """Describe the page and the order of requests."""
-    order = "after a client" if odd_first else "after the usual client, by one"
-    return f"GET {page}, {order} with {client.name}"
 
 
 def _make_cold(context: Context) -> None:

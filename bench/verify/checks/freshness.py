@@ -142,9 +142,11 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
         rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[PendingPage] = []
         for what in kinds:
-            open_long = what in IN_TRANSACTION
-            new, wrong = _while_open(context, writer, row, what) if open_long else (writer.write(row, what), [])
-            yield from wrong
+            if what in IN_TRANSACTION:
+                new, wrong = _while_open(context, writer, row, what)
+                yield from wrong
+            else:
+                new = writer.write(row, what)
             waited += rows.settle(context, rows.waiting(context, new, row, rows.INVALIDATED_S, what))
             row = new
         yield from _findings(waited)
@@ -253,12 +255,14 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         yield from becomes_fresh(replace(context, env={**context.env, "BENCHAPP_STALE": "{}"}), bound_s)
         return
     # Authors last: the home page names only the newest six.
-    kinds = SILENT_WRITES if invalidates else tuple(dict.fromkeys((*WRITES, *AUTHOR_WRITES)))
+    kinds, raced_write = tuple(dict.fromkeys((*WRITES, *AUTHOR_WRITES))), "edit"
+    if invalidates:
+        kinds, raced_write = SILENT_WRITES, UNSIGNALLED
     with rows.new_rows(context, len(kinds) + 2) as (writer, [unasked, *made, raced]):
         for row in made:
             rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[PendingPage] = []
-        raced_page = race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
+        raced_page = race(context, writer, raced, raced_write)
         for what, row in zip(kinds, made, strict=True):
             waited += rows.waiting(context, writer.write(row, what), row, bound_s, what)
         if raced_page:
@@ -325,10 +329,13 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
 def _versions(context: Context, page: str) -> list[str]:
     """The page in each language of the site, if paths begin with a language."""
     inside = context.first(INSIDE)
-    languages = json.loads(inside.body).get("languages", []) if inside.status == 200 else []
+    if inside.status != 200:
+        return [page]
+    languages = json.loads(inside.body).get("languages", [])
     first, _, rest = page.lstrip("/").partition("/")
-    others = [f"/{code}/{rest}" for code in languages] if first in languages else []
-    return list(dict.fromkeys([page, *others]))
+    if first not in languages:
+        return [page]
+    return list(dict.fromkeys([page, *(f"/{code}/{rest}" for code in languages)]))
 
 
 def _linked(context: Context, page: str) -> list[str]:
@@ -343,7 +350,9 @@ def _stale(context: Context, path: str, right: ExpectedPage, until: float) -> It
     """Expect the page to become the one rendered in process, in time."""
     while True:
         response = context.get(path)
-        wrong = right.difference(as_in_process(response.text, context.target)) if right.status == 200 else None
+        wrong = None
+        if right.status == 200:
+            wrong = right.difference(as_in_process(response.text, context.target))
         if response.status == right.status and wrong is None:
             return
         if time.monotonic() > until:

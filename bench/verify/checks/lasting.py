@@ -64,8 +64,9 @@ def time_kept(context: Context) -> Iterator[Finding]:
         if ages.oldest_s > bound_s:
             got = f"one of {ages.oldest_s:.1f} s"
             yield ages.last.wrong(f"no page older than {bound_s:g} s, with a time to live of {TTL_S} s", got)
-    renews = any(layer.renews for layer in context.layers)
-    least_s = TTL_S / 2 - EARLIER_S / 2 if renews else TTL_S - EARLIER_S
+    least_s = TTL_S - EARLIER_S
+    if any(layer.renews for layer in context.layers):
+        least_s /= 2
     if (kept_s := known[busy].oldest_s) < least_s:
         yield known[busy].last.wrong(f"hits of a page for {least_s:g} s at least", f"for {kept_s:.1f} s")
     yield Figure("oldest_hit_s", round(known[busy].oldest_s, 1))
@@ -93,8 +94,9 @@ def purge_door(context: Context) -> Iterator[Finding]:
     """No client can take a page out of a cache: PURGE, BAN and the like, by any address and Host, change nothing."""
     path = hits.new_path()
     warm = hits.repeat(context, path, WARM)
-    local = context.target.host in LOOPBACK and context.target.via is None
-    outside = replace(context.target, source=SOURCE if local else "")
+    outside = replace(context.target, source="")
+    if outside.host in LOOPBACK and outside.via is None:
+        outside = replace(outside, source=SOURCE)
     for method in PURGING:
         for host in INSIDERS:
             for purged in (path, "/.*"):

@@ -92,7 +92,10 @@ def no_cookies(context: Context) -> Iterator[Finding]:
 def repeat(context: Context) -> Iterator[Finding]:
     """A second anonymous GET gets the same page: without a layer a new rendering, on a hit the very same bytes."""
     # Without a layer one code path makes all pages; a layer may cache each of them differently.
-    for path in context.site.html_paths if context.layers else context.site.main_paths:
+    paths = context.site.main_paths
+    if context.layers:
+        paths = context.site.html_paths
+    for path in paths:
         first, second = context.first(path), context.get(path)
         if not first.render_id or second.render_id != first.render_id:
             yield from context.judge(second, context.as_rendered(path), when="again")
@@ -112,7 +115,9 @@ def hit(context: Context) -> Iterator[Finding]:
 @check("kept-headers")
 def kept_headers(context: Context) -> Iterator[Finding]:
     """A cached page has the content type and the security headers of a newly rendered one."""
-    for path in context.site.main_paths if context.layers else []:
+    if not context.layers:
+        return
+    for path in context.site.main_paths:
         stored = context.get(path)
         if caches_pages(context) and not obstacle_here(context, stored):
             stored = until_hit(context, path) or stored
@@ -236,7 +241,10 @@ def head(context: Context) -> Iterator[Finding]:
             if path not in context.site.small_files:
                 # Django's ConditionalGetMiddleware computes an ETag for GET only (RFC 9110, section 9.3.2, allows
                 # this), and only a store of bodies adds the cookie in its key to Vary.
-                own = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])} - omitted
+                own = {"etag"}
+                if any(layer.bodies for layer in context.layers):
+                    own.add("vary")
+                own -= omitted
                 others = {name.lower() for name, _ in full.headers} | OF_BODY
                 yield from context.judge(response, *_as_get(full, omitted | others - own), excuse="differs")
                 omitted |= own
@@ -288,7 +296,9 @@ def revalidation(context: Context, path: str, *, required: bool = False) -> Iter
     """Expect right responses to each validator of `path`; validators may be missing unless `required`."""
     first = context.get(path)
     # A page with unique parts in each rendering, such as a token, has another validator each time.
-    second = first if required else context.get(path)
+    second = first
+    if not required:
+        second = context.get(path)
     same = {name: first.header(name) for _, name in CONDITIONS if first.header(name) == second.header(name)}
     if required and not any(same.values()):
         yield first.wrong("ETag or Last-Modified", "neither")
@@ -325,7 +335,9 @@ def leads_to(context: Context, path: str | None) -> Expectation:
     """A redirect to `path` of this very site, any path when None."""
 
     def right(got: str) -> bool:
-        own = got.removeprefix(context.target.origin) if got.startswith(context.target.origin + "/") else got
+        own = got
+        if got.startswith(f"{context.target.origin}/"):
+            own = got.removeprefix(context.target.origin)
         return own.startswith("/") and not own.startswith(("//", "/\\")) and path in (None, own)
 
     return header("Location", right, f"Location {path or 'of this site'}")

@@ -67,11 +67,11 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
         order = [*everybody[number:], *everybody[:number]]
         for path in paths:
             # A new query makes even a cached page a new one.
-            new = f"{path}{'&' if '?' in path else '?'}visit={secrets.token_hex(4)}"
-            for asked in (new, path):
+            new = hits.with_query(path, f"visit={secrets.token_hex(4)}")
+            # Each process may have a separate cache: a page stored by one must get requests of others there.
+            for asked, times in ((new, hits.TIMES), (path, 1)):
                 for reader in order:
-                    # Each process may have a separate cache: a page stored by one must get requests of others there.
-                    for _ in range(hits.TIMES if asked == new else 1):
+                    for _ in range(times):
                         yield from _not_theirs(reader, reader.get(asked), everybody, path in site.proof_paths)
     yield from _shared(everybody)
 

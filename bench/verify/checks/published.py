@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from bench.serve.machine import http
@@ -235,8 +236,10 @@ def odd_websockets(context: Context) -> Iterator[Finding]:
 
 def _tracebacks(context: Context) -> int:
     """Number of tracebacks in the logs; 0 for a --target."""
-    logs = context.running.logs.rglob("*") if context.running else ()
-    return sum(path.read_bytes().count(b"Traceback") for path in logs if path.is_file())
+    if context.running is None:
+        return 0
+    logs = filter(Path.is_file, context.running.logs.rglob("*"))
+    return sum(path.read_bytes().count(b"Traceback") for path in logs)
 
 
 @check("odd-lines", hits.require_probes, thorough=True, leak=True)
@@ -301,7 +304,7 @@ def copied_header(context: Context) -> Iterator[Finding]:
 def chunked_limit(context: Context) -> Iterator[Finding]:
     """A chunked body above the limit of bodies (max_body_mb) is refused with a 4xx or cut off; others are served."""
     for response in above_limit(context):
-        excuse = "unread" if response.status == 200 else ""
+        excuse = {200: "unread"}.get(response.status, "")
         yield from context.judge(response, refused, when="POST of a chunked body above the limit", excuse=excuse)
     yield from context.expect(context.site.url("home"), status(200), when="after a chunked body above the limit")
 
@@ -381,7 +384,7 @@ def parameter_cloaking(context: Context) -> Iterator[Finding]:
     queries = [*CLOAKED, ""]
     right = {}
     for query in queries:
-        address = f"{path}?{query}" if query else path
+        address = hits.with_query(path, query)
         response = context.get(address, context.bypass)
         right[address] = status(response.status)
         if response.status == 200:

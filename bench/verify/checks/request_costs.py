@@ -40,9 +40,11 @@ def database_connections(context: Context) -> Iterator[Finding]:
     threads."""
     if context.get(PROBE).status == 404:
         raise NotTried(NEEDS_PROBES)
-    counter = connections.connection_counter(context.running.env.get("DATABASE_URL", "")) if context.running else None
-    if context.running and counter is None:
-        raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
+    counter = None
+    if context.running:
+        counter = connections.connection_counter(context.running.env.get("DATABASE_URL", ""))
+        if counter is None:
+            raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
     with counter or nullcontext():
         if counter:
             counter.watch(COUNT_EVERY_S)
@@ -60,7 +62,10 @@ def database_connections(context: Context) -> Iterator[Finding]:
             yield Figure(name, most)
             if most is None or most > limit:
                 expected = f"{when}: at most {limit} database connections, one for each thread"
-                yield Mismatch(expected, "no response" if most is None else f"{most} connections")
+                got = "no response"
+                if most is not None:
+                    got = f"{most} connections"
+                yield Mismatch(expected, got)
 
 
 def _holds(context: Context) -> bool:
@@ -88,7 +93,9 @@ def log_bytes(context: Context) -> Iterator[Finding]:
         yield Figure(f"log_bytes_{what.replace(' ', '_')}", each)
         if each <= MAX_BYTES:
             continue
-        excuse = "own log" if what in (HOST, LONG_HOST, ADDRESS) else ""
+        excuse = ""
+        if what in (HOST, LONG_HOST, ADDRESS):
+            excuse = "own log"
         yield Mismatch(f"{what}: at most {MAX_BYTES} bytes of log a request", f"{each:,.0f} bytes", excuse=excuse)
 
 

@@ -60,7 +60,9 @@ def source(site: Site, path: str) -> bytes | None:
     name = unquote(path.partition("?")[0].removeprefix(site.static_url))
     plain = HASHED.sub(r"\1", name)
     # collectstatic rewrites the addresses inside style sheets.
-    names = [name] if plain != name and plain.endswith(".css") else [name, plain]
+    names = [name, plain]
+    if plain != name and plain.endswith(".css"):
+        names = [name]
     for each in names:
         file = Path(site.static, each)
         if file.is_file() and file.resolve().is_relative_to(site.static.resolve()):
@@ -86,8 +88,9 @@ def references(context: Context) -> Iterator[Finding]:
         for kind, urls in ((STYLE, page.styles), (SCRIPT, page.scripts), (PICTURE, page.pictures)):
             kinds |= {url.partition("#")[0]: kind for url in urls if url.startswith(served)}
         kinds |= {url: () for url in page.links if url.startswith(served)}
-    uploads = "" if site.sends_uploads else site.media_url
-    unsent = [url for url in kinds if uploads and url.startswith(uploads)]
+    unsent = []
+    if site.media_url and not site.sends_uploads:
+        unsent = [url for url in kinds if url.startswith(site.media_url)]
     if unsent:
         yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `{PROGRAM} doctor`")
     for url in (url for url in kinds if url not in unsent):
@@ -95,7 +98,9 @@ def references(context: Context) -> Iterator[Finding]:
         empty = not response.body and source(context.site, url) != b""
         if response.status != 200 or empty:
             got = f"status {response.status}, {len(response.body)} bytes"
-            excuse = "no file" if response.status == 404 and _nobody_has(context.site, url) else ""
+            excuse = ""
+            if response.status == 404 and _nobody_has(context.site, url):
+                excuse = "no file"
             yield response.wrong("status 200 and a body", got, excuse=excuse)
         elif not response.content_type.startswith(types or ""):
             yield response.wrong(f"Content-Type: {types[0]}", header_words(response, "Content-Type"))
@@ -129,8 +134,9 @@ def _typed(suffix: str) -> Expectation:
 def _as_collected(context: Context, path: str) -> Expectation:
     """Expect the bytes of the project's file, if known."""
     found = source(context.site, path)
-    right = body(found or b"", f"the {len(found or b'')} bytes of the project's file")
-    return Expectation(right.words, lambda response: None if found is None else right.wrong(response))
+    if found is None:
+        return Expectation("any file", lambda response: None)
+    return body(found, f"the {len(found)} bytes of the project's file")
 
 
 @check("static-types")
@@ -175,7 +181,10 @@ def static_lifetime(context: Context) -> Iterator[Finding]:
     small = context.site.url("static_small")
     plain = context.first(small)
     if "immutable" in (plain.header("Cache-Control") or "") or _max_age(plain.header("Cache-Control")) >= YEAR_S:
-        got, excuse = header_words(plain, "Cache-Control"), "" if context.site.sends_uploads else "own lifetime"
+        excuse = ""
+        if not context.site.sends_uploads:
+            excuse = "own lifetime"
+        got = header_words(plain, "Cache-Control")
         yield plain.wrong("a short Cache-Control for a name without a hash", got, excuse=excuse)
 
 

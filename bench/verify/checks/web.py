@@ -53,7 +53,9 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
     yield Figure("hit_ratio_analytics_cookies", analytics)
     if not plain:
         yield Mismatch(f"{VISITORS} visitors without cookies: some hits", "none")
-    least = plain - MAX_LOSS if plain >= 1 - MAX_LOSS else MIN_SHARE * plain
+    least = MIN_SHARE * plain
+    if plain >= 1 - MAX_LOSS:
+        least = plain - MAX_LOSS
     if analytics < least:
         what = f"{VISITORS} visitors with analytics cookies: a hit ratio of at least {least:.2f}"
         yield Mismatch(f"{what}, that without cookies being {plain:.2f}", f"{analytics:.2f}")
@@ -70,7 +72,7 @@ def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
 def parameters(context: Context) -> Iterator[Finding]:
     """Each query string, in any order of parameters, gets its own page, and so does the URL without a query."""
     path = hits.new_path()
-    urls = [f"{path}?{query}" if query else path for query in QUERIES]
+    urls = [hits.with_query(path, query) for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
     right = {
         url: hits.has_paragraph("query", hits.paragraph(context.get(url, context.bypass), "query")) for url in urls

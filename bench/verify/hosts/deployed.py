@@ -53,10 +53,6 @@ class HostSite(Site):
     host: Host | None = None
 
     @property
-    def own(self) -> bool:
-        return True
-
-    @property
     def html_paths(self) -> list[str]:
         """The public pages of each kind, without renderings in process to compare with."""
         kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
@@ -139,11 +135,14 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
             target = Target("https", case.settings["server_name"], 443)
             # The web server accepts them from its trusted hosts, the application from the web server.
             headers = tuple(FORWARDED.items())
+        to_front = headers
+        if tls:
+            to_front = ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
         accounts = Accounts(site, {})
         cleanup.callback(accounts.remove)
         context = Context(
-            replace(target, via=Route(*ends, tls, () if tls else headers)),
+            replace(target, via=Route(*ends, tls, to_front)),
             site,
             case.layers,
             accounts,
@@ -169,7 +168,9 @@ def _require_same_values(there: Deployed, placed: Placed) -> None:
 
 def _doors(split: Split, placed: Placed) -> list[tuple[Host, Address]]:
     """Listening addresses of each web host's application, if it speaks HTTP and the front is on another host."""
-    server = split.inner[-1] if split.split else None
-    if server is None or server.speaks != "http":
+    if not split.split:
+        return []
+    server = split.inner[-1]
+    if server.speaks != "http":
         return []
     return [(host, split.addressed_from(host, placed).wiring.listens[server.name][0]) for host in split.web]

@@ -105,11 +105,12 @@ def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTi
     shown.took_s.extend(item.done_s for item in waited if item.done_s is not None)
     # A page that is right at one host may be stale at another one until then.
     time.sleep(max(0.0, began + bound_s - time.monotonic()))
-    places = {f"after {what}": front} | {f"at {name} after {what}": one for name, one in deployed.direct.items()}
+    places = [(f"after {what}", front, READS * len(deployed.web))]
+    places += [(f"at {name} after {what}", context, 1) for name, context in deployed.direct.items()]
     deployed.log.begin()
     for right in expected_pages(front, row, old):
-        for when, context in places.items():
-            for _ in range(READS * len(deployed.web) if context is front else 1):
+        for when, context, times in places:
+            for _ in range(times):
                 if not right.met(response := context.get(right.path)):
                     yield right.wrong(response, when)
     shown.requests.update(deployed.log.requests() or {})
@@ -147,7 +148,9 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
     first = deployed.web[0]
     for host in hosts[1:]:
         # Older releases leave files, too, and not the same ones on each host.
-        both = found[host].keys() & found[first].keys() - ({MANIFEST} if host not in deployed.web else set())
+        both = found[host].keys() & found[first].keys()
+        if host not in deployed.web:
+            both.discard(MANIFEST)
         if wrong := [name for name in sorted(both) if found[host][name] != found[first][name]]:
             yield Mismatch(
                 f"{host.name}: {wrong[0]} as on {first.name}", f"{plural(len(wrong), 'file')} with other bytes"

@@ -33,7 +33,10 @@ class Clock:
         """`80 ms ahead` and the remedy, if the offset exceeds MAX_OFFSET_MS; else empty."""
         if abs(self.ahead_ms) <= MAX_OFFSET_MS:
             return ""
-        return f"{abs(self.ahead_ms):.0f} ms {'ahead' if self.ahead_ms > 0 else 'behind'}: apt-get install chrony"
+        direction = "behind"
+        if self.ahead_ms > 0:
+            direction = "ahead"
+        return f"{abs(self.ahead_ms):.0f} ms {direction}: apt-get install chrony"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class SshConnection:
     def __init__(self, host: Host, script: str, options: Sequence[str] = ()):
         self.host = host
         program, *words = host.argv(_marked(script))
-        self._argv = [program, *(() if host.local else options), *words]
+        self._argv = [program, *options, *words]
         self._errors: list[bytes] = []
         self._has_begun = self._is_late = False
 
