@@ -6,7 +6,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -103,19 +103,15 @@ class Selection:
             found = [item for item in found if item.group == BEHAVIOUR]
         return found
 
-    def tries(self, item: Check, declared: Collection[str]) -> bool:
-        """True if the check runs; a declared check, to see it fail, only if `checks` names it."""
-        return not self.leaves_out(item) and (item.name not in declared or item.name in self.checks)
-
-    def known_unsafe(self, item: Check, layers: tuple[Layer, ...]) -> str:
-        """The reason to skip the check because a layer declares itself unsafe, or an empty string."""
-        if self.unsafe or item.excusable or item.group not in OF_LAYERS:
-            return ""
-        return "; ".join(f"{layer.name}: {layer.unsafe}" for layer in layers if layer.unsafe)
-
-    def leaves_out(self, item: Check) -> bool:
-        """True if the check takes too long for this selection."""
-        return item.thorough and not self.thorough and not self.checks
+    def reason_to_skip(self, item: Check, layers: tuple[Layer, ...]) -> str:
+        """The reason to leave out a check: a layer declares itself unsafe, or the check takes too long; or empty."""
+        if item.group in OF_LAYERS and not self.unsafe and not item.excusable:
+            unsafe = [f"{layer.name}: {layer.unsafe}" for layer in layers if layer.unsafe]
+            if unsafe:
+                return "; ".join(unsafe)
+        if item.thorough and not self.thorough and not self.checks:
+            return LEFT_OUT
+        return ""
 
 
 def run_suite(context: Context, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
@@ -127,8 +123,13 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     require_excusable(context.declared)
     context.load_s = selection.load_s
     checks = selection.of(context.layers)
-    due = [item for item in checks if selection.tries(item, context.declared)]
-    due = [item for item in due if not selection.known_unsafe(item, context.layers)]
+    skipped: dict[str, list[Finding]] = {}
+    for item in checks:
+        if why := selection.reason_to_skip(item, context.layers):
+            skipped[item.name] = [NotTried(why)]
+    # A declared check runs only if it is named, to see it fail.
+    declared = context.declared.keys() - set(selection.checks)
+    due = [item for item in checks if item.name not in skipped.keys() | declared]
     proving = set[str]().union(*(item.proved_by for item in due))
     chosen = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
@@ -139,12 +140,9 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     for item in due:
         if item.proved_by:
             found[item.name] = list(itertools.chain.from_iterable(found[name] for name in item.proved_by))
-    found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
-    for item in checks:
-        if why := selection.known_unsafe(item, context.layers):
-            found[item.name] = [NotTried(why)]
+    found |= skipped
     # A check that proves another one ran all the same.
-    for name in context.declared.keys() - set(selection.checks):
+    for name in declared:
         found.pop(name, None)
     return [outcome(context, item, found.get(item.name)) for item in checks]
 
