@@ -70,15 +70,17 @@ def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ..
 
 @functools.cache
 def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tuple[Path, ...]) -> Path | None:
+    places = [str(venv / "bin") for venv in venvs]
     # An activated environment of the instrument would serve by the wrong Python, and none would say so.
-    there = []
-    if paths.VENV not in venvs:
-        there = [str(paths.VENV / "bin")]
-    on_path = [folder for folder in path.split(os.pathsep) if folder not in there]
-    more = itertools.chain.from_iterable(_newest_first(_glob(pattern)) for pattern in search)
-    places = [*(str(venv / "bin") for venv in venvs), *on_path, *SYSTEM_DIRECTORIES, *more]
-    found = (shutil.which(name, path=os.pathsep.join(places)) for name in names)
-    return next((Path(program) for program in found if program), None)
+    own = str(paths.VENV / "bin")
+    places += [folder for folder in path.split(os.pathsep) if folder != own or paths.VENV in venvs]
+    places += SYSTEM_DIRECTORIES
+    for pattern in search:
+        places += sorted(_glob(pattern), key=_numbers, reverse=True)
+    for name in names:
+        if program := shutil.which(name, path=os.pathsep.join(places)):
+            return Path(program)
+    return None
 
 
 def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
@@ -90,16 +92,18 @@ def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
 
 @functools.cache
 def _module(globs: tuple[str, ...]) -> str | None:
-    found = itertools.chain.from_iterable(sorted(_glob(pattern)) for pattern in globs)
-    return next(found, None)
+    for pattern in globs:
+        if found := _glob(pattern):
+            return min(found)
+    return None
 
 
 def _glob(pattern: str) -> list[str]:
     return [str(path) for path in Path("/").glob(pattern.lstrip("/"))]
 
 
-def _newest_first(directories: list[str]) -> list[str]:
-    return sorted(directories, key=lambda text: [int(n) for n in re.findall(r"\d+", text)], reverse=True)
+def _numbers(directory: str) -> list[int]:
+    return list(map(int, re.findall(r"\d+", directory)))
 
 
 @functools.cache

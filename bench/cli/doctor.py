@@ -113,11 +113,11 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     if chosen.is_named:
         return contextlib.nullcontext(chosen.url)
     # Any stack will do: no server is started.
-    found = (resolve(project, name, database=chosen) for name in catalog.read().stacks)
-    case = next((case for case in found if isinstance(case, Case)), None)
-    if case is None:
-        raise BenchError(f"--database: no stack can run here; see {PROGRAM} list")
-    return deployment.database_only(case, printer.show)
+    for name in catalog.read().stacks:
+        case = resolve(project, name, database=chosen)
+        if isinstance(case, Case):
+            return deployment.database_only(case, printer.show)
+    raise BenchError(f"--database: no stack can run here; see {PROGRAM} list")
 
 
 def as_text(project: Project, facts: Facts, findings: Sequence[Finding], height: int) -> list[str]:
@@ -212,9 +212,9 @@ def _print_rules(as_json: bool) -> None:
         return
     for group, about in findings.GROUPS.items():
         say(f"{group.upper()}: {about}")
-        rules_of_group = [rule for rule in findings.RULES if rule.group == group]
-        for rule in rules_of_group:
-            say("\n".join(_filled(f"{rule.id} ({rule.severity}, {rule.found_in}): {rule.title}", INDENT)))
+        for rule in findings.RULES:
+            if rule.group == group:
+                say("\n".join(_filled(f"{rule.id} ({rule.severity}, {rule.found_in}): {rule.title}", INDENT)))
         say("")
     say('leave one out: ignore = ["id"] in [tool.benchapp] of pyproject.toml')
 

@@ -80,9 +80,11 @@ def unknown_argument(
 
     others  gives the options of each command; called for an option only
     """
-    word = words[0]
+    word, own = words[0], parser._option_string_actions
     if not word.startswith("-"):
-        return _of_positional(word, parser)
+        if "--project" in own and ("--stack" not in own or Path(word).is_dir()):
+            return f"{word}: name the folder of a project by --project {word}"
+        return f"{word}: one argument too many"
     name = word.partition("=")[0]
     if name in ("-V", "--version"):
         return f"{name}: write it without a command: {PROGRAM} --version"
@@ -92,7 +94,6 @@ def unknown_argument(
         return f"{name}: no such option; progress goes to standard error: add 2>/dev/null"
     if name in ("--host", "--ip", "--address"):
         return f"{name}: no such option; `up` serves on 127.0.0.1, and `render` writes files for a host"
-    own = parser._option_string_actions
     meant = [option for option in OPTIONS_ELSEWHERE.get(name, ()) if option in own]
     meant = meant or difflib.get_close_matches(name, own, 1, 0.75)
     if meant:
@@ -101,10 +102,3 @@ def unknown_argument(
     if having:
         return f"{name} is an option of {', '.join(having)}"
     return f"{name}: no such option"
-
-
-def _of_positional(word: str, parser: argparse.ArgumentParser) -> str:
-    options = parser._option_string_actions
-    if "--project" in options and ("--stack" not in options or Path(word).is_dir()):
-        return f"{word}: name the folder of a project by --project {word}"
-    return f"{word}: one argument too many"

@@ -60,7 +60,8 @@ def as_screen(listing: dict[str, Any], width: int) -> str:
         lines += paragraph(listing["notice"], width)
     lines += ["", "STACKS THAT RUN HERE", *columns(_by_front(listing, here), "  ", width)]
     lines += ["", "THEIR LAYERS", *columns(_layers_here(listing, here), "  ", width)]
-    lines += ["", *paragraph(f"SERVICES: {', '.join(_services_here(listing)) or 'none'}", width, "", "  ")]
+    services = ", ".join(_services_here(listing)) or "none"
+    lines += ["", *paragraph(f"SERVICES: {services}", width, "", "  ")]
     missing = _missing(listing, here)
     if missing:
         lines += ["", "MISSING"]
@@ -124,8 +125,11 @@ def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) ->
 
 
 def _services_here(listing: dict[str, Any]) -> list[str]:
-    services = listing["services"].items()
-    return [f"{name} {service['version'] or ''}".strip() for name, service in services if not service["missing"]]
+    found = []
+    for name, service in listing["services"].items():
+        if not service["missing"]:
+            found.append(f"{name} {service['version'] or ''}".strip())
+    return found
 
 
 def _missing(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:

@@ -112,7 +112,9 @@ class CommandParser(Parser):
         if self.module:
             command, self.module = importlib.import_module(self.module), None
             self.description = (command.__doc__ or "").partition("\n\n")[0]
-            self.epilog = _epilog(command.__name__.rpartition(".")[2])
+            examples = tomllib.loads(EXAMPLES.read_text("utf-8"))[command.__name__.rpartition(".")[2]]
+            lines = [f"  {bench.PROGRAM} {line}" for line in examples]
+            self.epilog = "\n".join(["examples:", *lines, "", EXIT_STATUS])
             command.add_arguments(self)
             self.set_defaults(main=command.main)
         return self
@@ -141,12 +143,6 @@ def _options_of_commands() -> dict[str, list[str]]:
         command.module = f"bench.cli.{name}"
         found[name] = list(command.complete()._option_string_actions)
     return found
-
-
-def _epilog(command: str) -> str:
-    examples = tomllib.loads(EXAMPLES.read_text("utf-8"))
-    lines = [f"  {bench.PROGRAM} {line}" for line in examples[command]]
-    return "\n".join(["examples:", *lines, "", EXIT_STATUS])
 
 
 def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:

@@ -120,9 +120,12 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path, plan: Plan) -> No
     """One table, the recommendation, and its changes."""
     search = tuner.search
     print()
-    rows = [HEADS, *(item.cells(search.verdict(item)) for item in search.done)]
-    rows += [(settings.words, *[""] * 5, f"skipped: {why}") for settings, why in search.too_large.items()]
-    rows += [(stack, *[""] * 5, f"skipped: {why}") for stack, why in tuner.skipped.items()]
+    rows = [HEADS]
+    for item in search.done:
+        rows.append(item.cells(search.verdict(item)))
+    skipped = {settings.words: why for settings, why in search.too_large.items()}
+    for name, why in (skipped | tuner.skipped).items():
+        rows.append((name, *[""] * 5, f"skipped: {why}"))
     print("\n".join(columns(rows)))
     print()
     print("\n".join(paragraph(tuner.sentence, Printer().width)))
@@ -139,6 +142,8 @@ def render_command(plan: Plan, stack: str, path: Path) -> str:
 
 def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> dict[str, Any]:
     search, answer = tuner.search, None
+    skipped = [{"settings": settings.record(), "reason": why} for settings, why in search.too_large.items()]
+    skipped += [{"stack": stack, "reason": why} for stack, why in tuner.skipped.items()]
     if chosen:
         answer = chosen.record() | {
             "sentence": tuner.sentence,
@@ -151,9 +156,6 @@ def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> 
         "limit": limit,
         "answer": answer,
         "tried": [item.record() | {"verdict": search.verdict(item)} for item in search.done],
-        "skipped": [
-            *({"settings": it.record(), "reason": why} for it, why in search.too_large.items()),
-            *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
-        ],
+        "skipped": skipped,
         "results": str(path.parent),
     }
