@@ -170,9 +170,13 @@ def repeat(
 def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterator[Finding]:
     """Request the page several times and expect a new rendering with this status each time."""
     responses = repeat(context, path)
-    if wrong := [response for response in responses if response.status != status]:
+    if wrong := of_other_status(responses, status):
         yield wrong[0].wrong(f"status {status}")
     yield from distinct(responses, "renderings")
+
+
+def of_other_status(responses: Iterable[PageResponse], status: int) -> list[PageResponse]:
+    return [response for response in responses if response.status != status]
 
 
 def distinct(responses: list[PageResponse], what: str, ids: Iterable[str | None] | None = None) -> Iterator[Finding]:
@@ -203,6 +207,11 @@ def without_invalidation(context: Context) -> list[Layer]:
 def caches_pages(context: Context) -> bool:
     """True if a layer caches whole pages."""
     return any(layer.caches == PAGES for layer in context.layers)
+
+
+def stores_bodies(context: Context) -> bool:
+    """True if a layer stores only the bodies of pages: a hit has lost its own headers."""
+    return any(layer.bodies for layer in context.layers)
 
 
 def obstacle(response: PageResponse, time_to_live_s: float = 0) -> str | None:
@@ -258,7 +267,7 @@ def obstacle_here(context: Context, *responses: PageResponse) -> str | None:
     found = [obstacle(response, context.time_to_live_s) for response in responses]
     response = responses[-1]
     why = next(filter(None, [*found, _rendered_as(context, response)]), None)
-    if why or context.strict or not any(layer.bodies for layer in context.layers):
+    if why or context.strict or not stores_bodies(context):
         return why
     own = _own_headers(context, response)
     if not own:
@@ -284,15 +293,20 @@ def _rendered_as(context: Context, response: PageResponse) -> str | None:
 def _own_headers(context: Context, response: PageResponse) -> list[str]:
     """Headers of some pages only, so a server of stored bodies cannot send them."""
     usual = context.get(new_path())
-    of_all = {}
+    everywhere: dict[str, str] = {}
     if context.running:
-        of_all = page_headers(context.running.case.project)
-    everywhere = {name.lower(): value for name, value in of_all.items()}
-    own = {name for name, _ in response.headers if response.header(name) != usual.header(name)}
-    if OWN_HEADERS in (response.header("X-Cache") or ""):
-        others = [name for name, value in response.headers if everywhere.get(name.lower()) != value]
-        own |= {name for name in others if name.lower() not in SET_FURTHER_OUT}
-    found = sorted(name for name in own if name.lower() not in OF_RESPONSES)
+        for name, value in page_headers(context.running.case.project).items():
+            everywhere[name.lower()] = value
+    layer_saw_own = OWN_HEADERS in (response.header("X-Cache") or "")
+    own = set()
+    for name, value in response.headers:
+        key = name.lower()
+        is_usual = response.header(name) == usual.header(name)
+        if layer_saw_own and key not in SET_FURTHER_OUT and everywhere.get(key) != value:
+            is_usual = False
+        if not is_usual and key not in OF_RESPONSES:
+            own.add(name)
+    found = sorted(own)
     if "accept-encoding" in response.names("Vary"):
         return [*found, "Vary: Accept-Encoding"]
     return found
@@ -300,7 +314,7 @@ def _own_headers(context: Context, response: PageResponse) -> list[str]:
 
 def require_stored_pages(context: Context) -> None:
     """Raise NotTried if no layer here stores whole pages."""
-    if not any(layer.caches == PAGES for layer in context.layers):
+    if not caches_pages(context):
         raise NotTried("no layer here stores whole pages")
 
 

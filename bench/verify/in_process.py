@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -106,22 +106,20 @@ def expected_page(path: str, rendered: Mapping[str, Any]) -> ExpectedPage:
     """The page at this path in the output of `manage.py renderpages`; raises BenchError if missing."""
     try:
         response = rendered[path]
-        kind, location = "".join(response["content_type"].lower().split()), response.get("location")
-        text, *others = (
-            _text(body, response["content_type"]) for body in (response["body"], *response.get("again", ()))
-        )
-        found = ExpectedPage(response["status"], kind, text, tuple(others), location)
-        found = replace(
-            found,
+        content_type, location = response["content_type"], response.get("location")
+        text, *again = [_text(body, content_type) for body in (response["body"], *response.get("again", ()))]
+        return ExpectedPage(
+            response["status"],
+            "".join(content_type.lower().split()),
+            text,
+            tuple(again),
+            location and location.removeprefix(ORIGIN),
             varying=frozenset(response.get("varying", ())),
             streams=response.get("streams", False),
             reads=response.get("reads", {}),
         )
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its output") from None
-    if location:
-        return replace(found, location=location.removeprefix(ORIGIN))
-    return found
 
 
 def _text(body: str, content_type: str) -> str:
@@ -154,7 +152,11 @@ def _difference(parts: tuple[str, ...], text: str) -> tuple[str, str] | None:
 
 
 def _shown(right: str, got: str, start: int, length: int) -> tuple[str, str]:
-    at = next((n for n, (a, b) in enumerate(zip(right, got, strict=False)) if a != b), min(len(right), len(got)))
+    at = 0
+    for one, other in zip(right, got, strict=False):
+        if one != other:
+            break
+        at += 1
     begin = max(0, at - SHOWN_BEFORE)
     return (
         f"from character {start + begin} on {right[begin : at + SHOWN]!r}",

@@ -120,7 +120,7 @@ def by_address(context: Context) -> Iterator[OddClient]:
     """Clients with other addresses, by connection or by a load balancer's headers."""
     if context.target.host in LOOPBACK and context.target.via is None:
         yield OddClient(f"the address {SOURCE}", source=SOURCE)
-    yield OddClient("the address in headers", headers=tuple((name, ELSEWHERE) for name in ADDRESSES))
+    yield OddClient("the address in headers", headers=tuple(dict.fromkeys(ADDRESSES, ELSEWHERE).items()))
 
 
 def by_host(context: Context) -> Iterator[OddClient]:
@@ -229,8 +229,8 @@ def _with(value: str, headers: Iterable[str] = (), cookies: Iterable[str] = ()) 
     """A client with this value under each of these names, if any."""
     client = OddClient(
         f"the value {value}",
-        tuple((name, value) for name in sorted(headers)),
-        tuple((name, value) for name in sorted(cookies)),
+        tuple(dict.fromkeys(sorted(headers), value).items()),
+        tuple(dict.fromkeys(sorted(cookies), value).items()),
     )
     if client.headers or client.cookies:
         yield client

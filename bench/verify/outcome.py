@@ -50,6 +50,11 @@ class Outcome:
     skipped: Annotated[str | None, means("Why the check was skipped, which is not a pass; null if it ran.")] = None
 
     @property
+    def deployment(self) -> tuple[str, str]:
+        """The stack and the layer."""
+        return self.stack, self.layer
+
+    @property
     def word(self) -> str:
         """`failed`, `known limitation`, `skipped` or `passed`."""
         if not self.ok:

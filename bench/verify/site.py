@@ -122,10 +122,18 @@ class Site:
             raise NotTried(f"the project describes no login: [tool.benchapp.login] in its {FILE}")
         raise NotTried("only the kit's own site has such pages")
 
+    def paths(self, *kinds: str) -> list[str]:
+        """The paths of these kinds, without kinds that the site does not have, each once."""
+        return list(dict.fromkeys(self.urls[kind] for kind in kinds if kind in self.urls))
+
+    def paths_ending(self, suffix: str) -> list[str]:
+        """The paths of all kinds with this suffix."""
+        return [path for kind, path in self.urls.items() if kind.endswith(suffix)]
+
     @property
     def main_paths(self) -> list[str]:
         """Home, a list and a detail page, or the first of a project's public pages."""
-        return list(dict.fromkeys(self.urls[kind] for kind in ("home", "list", "detail") if kind in self.urls))
+        return self.paths("home", "list", "detail")
 
     @property
     def html_paths(self) -> list[str]:
@@ -165,9 +173,7 @@ class Site:
     @property
     def small_files(self) -> list[str]:
         """A small static file, if the site has one."""
-        if "static_small" not in self.urls:
-            return []
-        return [self.urls["static_small"]]
+        return self.paths("static_small")
 
     @property
     def has_404(self) -> bool:
@@ -183,7 +189,8 @@ class Site:
             return described_accounts(named, {**os.environ, **self.env}, count)
         words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
         output = self._command(words, env)
-        if left := [other["username"] for other in output.get("others", []) if orphans.is_gone(other["owner"])]:
+        left = [other["username"] for other in output.get("others", []) if orphans.is_gone(other["owner"])]
+        if left:
             self._command(["verifyaccount", "delete", *left], env, reads=False)
         return [Account(item["username"], item["password"]) for item in output["accounts"]]
 
@@ -354,15 +361,22 @@ def described_urls(description: Description) -> dict[str, str]:
 
 def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     """A small and a large static file of a folder, by kind, if present."""
-    files = [(path, path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()]
-    sized = sorted((path.stat().st_size, name) for path, name in files if not COLLECTED.search(name))
-    small = [name for size, name in sized if size >= SMALL_BYTES and name.endswith(SMALL_TYPES)]
-    large = [name for size, name in sized if size <= LARGE_BYTES]
+    sized = []
+    for path in filter(Path.is_file, folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not COLLECTED.search(name):
+            sized.append((path.stat().st_size, name))
+    small = large = ""
+    for size, name in sorted(sized):
+        if not small and size >= SMALL_BYTES and name.endswith(SMALL_TYPES):
+            small = name
+        if size <= LARGE_BYTES:
+            large = name
     found = {}
     if small:
-        found["static_small"] = static_url + quote(small[0])
+        found["static_small"] = static_url + quote(small)
     if large:
-        found["static_large"] = static_url + quote(large[-1])
+        found["static_large"] = static_url + quote(large)
     return found
 
 
@@ -382,7 +396,8 @@ def _require_pages(site: Site) -> None:
             remedy = f"{CORRECT}, or {remedy}"
         elif site.description.setup:
             # A missing page may only lack rows.
-            remedy = f"run {' && '.join(f'./manage.py {command}' for command in site.description.setup)}, or {remedy}"
+            setup = " && ".join(f"./manage.py {command}" for command in site.description.setup)
+            remedy = f"run {setup}, or {remedy}"
     raise BenchError(f"manage.py renderpages {home}: {found}; {remedy}, then try again")
 
 

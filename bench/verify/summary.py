@@ -72,9 +72,11 @@ def _cell(words: list[str]) -> dict[str, Any]:
 
 def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
     """One line for each deployment, failures with their requests, and skipped checks with reasons."""
+    by_deployment: dict[tuple[str, str], list[Outcome]] = {}
+    for item in outcomes:
+        by_deployment.setdefault(item.deployment, []).append(item)
     lines = []
-    for stack, layer in dict.fromkeys((item.stack, item.layer) for item in outcomes):
-        found = [item for item in outcomes if (item.stack, item.layer) == (stack, layer)]
+    for (stack, layer), found in by_deployment.items():
         lines.append(f"{stack} with layer {layer}: {count(found)}")
     for item in outcomes:
         if not item.ok:
@@ -84,14 +86,16 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
                 if item.serve:
                     lines.append(f"  serve     {item.serve}")
                 lines.append(f"  repeat    {item.request}")
-    for title, reasons in (
-        (
-            "KNOWN LIMITATIONS",
-            _joined((it.layer, it.known_limitation, it.stack, it.check) for it in outcomes if it.known_limitation),
-        ),
-        ("SKIPPED", _skipped(outcomes)),
-        ("CANNOT RUN HERE", by_reason(skips)),
-    ):
+    limitations = []
+    for item in outcomes:
+        if item.known_limitation:
+            limitations.append((item.layer, item.known_limitation, item.stack, item.check))
+    sections = {
+        "KNOWN LIMITATIONS": _joined(limitations),
+        "SKIPPED": _skipped(outcomes),
+        "CANNOT RUN HERE": by_reason(skips),
+    }
+    for title, reasons in sections.items():
         if reasons:
             lines += ["", title, *(f"  {line}" for line in reasons)]
     return "\n".join(lines)
@@ -99,15 +103,16 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
 
 def _skipped(outcomes: Sequence[Outcome]) -> list[str]:
     """Each reason once with its checks, and with stacks and layers unless all have the reason."""
-    every = {(item.stack, item.layer) for item in outcomes}
+    every = {item.deployment for item in outcomes}
     by_reason: dict[str, list[Outcome]] = {}
     for item in outcomes:
         if item.word == "skipped":
             by_reason.setdefault(item.skipped or "", []).append(item)
     lines = []
     for reason, items in by_reason.items():
-        if {(item.stack, item.layer) for item in items} == every:
-            lines.append(f"{', '.join(dict.fromkeys(item.check for item in items))}: {reason}")
+        if {item.deployment for item in items} == every:
+            checks = dict.fromkeys(item.check for item in items)
+            lines.append(f"{', '.join(checks)}: {reason}")
         else:
             lines += _joined((item.layer, reason, item.stack, item.check) for item in items)
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.errors import BenchError
@@ -39,9 +40,8 @@ class Visitor:
 
     @property
     def secrets(self) -> set[str]:
-        """Tokens and cookies that nobody else may get; short ones, such as a language, are no secrets."""
-        given = {line.split(";")[0] for line in self.set_cookies}
-        return self.tokens | {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
+        """Tokens and cookies that nobody else may get."""
+        return self.tokens.union(secret_cookies(self.set_cookies))
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> PageResponse:
         """The response to GET; redirects are not followed."""
@@ -117,6 +117,12 @@ class Visitor:
             if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
                 self.cookies.pop(name, None)
         return response
+
+
+def secret_cookies(lines: Iterable[str]) -> list[str]:
+    """NAME=VALUE of Set-Cookie lines; a short one, such as a language, is no secret."""
+    pairs = [line.split(";")[0] for line in lines]
+    return [pair for pair in pairs if len(pair.partition("=")[2]) >= SECRET_CHARACTERS]
 
 
 def require_password(site: Site, response: PageResponse) -> None:

@@ -26,6 +26,11 @@ class PageResponse(Response):
         return "".join((self.header("Content-Type") or "").lower().split())
 
     @property
+    def header_names(self) -> set[str]:
+        """The names of its headers, in lower case."""
+        return {name.lower() for name, _ in self.headers}
+
+    @property
     def render_id(self) -> str | None:
         return self.header("X-Render-Id")
 

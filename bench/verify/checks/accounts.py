@@ -267,9 +267,7 @@ def _login_pages(context: Context) -> list[str]:
     """The login pages of the site and of the admin; raises NotTried without any. A project's admin may have no login
     form."""
     site = context.site
-    pages = []
-    if "login" in site.urls:
-        pages.append(site.urls["login"])
+    pages = site.paths("login")
     if admin := site.admin_login:
         page = page_parser.ParsedPage(Visitor(context.target).get(admin).text, admin)
         if page.login_form() and admin not in pages:

@@ -168,9 +168,9 @@ def _none_led(context: Context, paths: Iterable[bytes]) -> Iterator[Finding]:
 @check("odd-paths")
 def odd_paths(context: Context) -> Iterator[Finding]:
     """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
-    lists = [path for kind, path in context.site.urls.items() if kind.endswith(LIST_PAGE)]
-    beyond = [_NUMBER.sub(HUGE, path.encode()) for path in lists]
-    for path in dict.fromkeys([*(located(context, path) for path in ODD_PATHS), *beyond]):
+    paths = [located(context, path) for path in ODD_PATHS]
+    paths += [_NUMBER.sub(HUGE, path.encode()) for path in context.site.paths_ending(LIST_PAGE)]
+    for path in dict.fromkeys(paths):
         response = yield from context.expect(path, no_header("X-Injected", "no header from the path"))
         yield from _refused(context, response)
 

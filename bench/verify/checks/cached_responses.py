@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 
 from bench.serve.machine.http import BadResponse
 from bench.verify import hits, wire
@@ -17,7 +17,7 @@ from bench.verify.context import Context
 from bench.verify.expect import status
 from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.rows import expected_pages, new_rows, soon_right, warm
-from bench.verify.visitor import SECRET_CHARACTERS
+from bench.verify.visitor import secret_cookies
 from bench.verify.wire import PageResponse
 
 LIFETIME = "public, max-age=600"
@@ -80,7 +80,8 @@ def _hit_as_rendered(
     Hits without an id belong to an unknown rendering, so all of them must have the same bytes.
     """
     known: dict[str | None, bytes] = {}
-    for response in chain(before, (context.get(path) for _ in range(hits.MAX_TRIES))):
+    tries = map(context.get, repeat(path, hits.MAX_TRIES))
+    for response in chain(before, tries):
         if not is_right(response):
             yield response.wrong("status 200, a whole page", f"status {response.status}, {len(response.content)} bytes")
             return
@@ -163,11 +164,11 @@ def set_cookie(context: Context) -> Iterator[Finding]:
 def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:
     """Expect each visitor to get their own Set-Cookie."""
     responses = hits.repeat(context, path, hits.TIMES, headers)
-    every = chain.from_iterable(response.all("Set-Cookie") for response in responses)
-    lines = [line.split(";")[0] for line in every]
-    # A short one, such as of a language, may be the same for everybody.
-    lines = [line for line in lines if len(line.partition("=")[2]) >= SECRET_CHARACTERS]
-    yield from hits.distinct(responses, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])
+    cookies: list[str | None] = []
+    for response in responses:
+        cookies += secret_cookies(response.all("Set-Cookie"))
+    missing = hits.TIMES - len(cookies)
+    yield from hits.distinct(responses, "cookies", [*cookies, *[None] * missing])
 
 
 @check("vary", hits.require_probes, leak=True)

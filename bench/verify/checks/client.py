@@ -17,7 +17,7 @@ from bench.verify.checks.page_content import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
 from bench.verify.expect import Expectation, status, status_in
 from bench.verify.mismatch import NEEDS_PROBES, Finding, NotTried
-from bench.verify.odd_clients import prefix_headers
+from bench.verify.odd_clients import LOOPBACK, prefix_headers
 from bench.verify.page_parser import TOKEN, ParsedPage
 from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
@@ -33,7 +33,6 @@ CLIENT = "127.0.0.1"
 # A load balancer's headers about a client who claims another address, and the right conclusion.
 BALANCED = {"X-Forwarded-For": "203.0.113.9, 203.0.113.7", "X-Forwarded-Proto": "https"}
 BELIEVED = {"client": "203.0.113.7", "scheme": "https"}
-HERE = ("127.0.0.1", "localhost")
 # Addresses written by a client before those added by load balancers.
 CLAIMED = ("203.0.113.7", "2001:db8::7")
 # A strict site has a middleware that takes the address from a header.
@@ -254,7 +253,7 @@ def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
     """Compare the client and the address as the site sees them."""
     target, found = context.target, json.loads(response.body)
     right = {"scheme": target.scheme, "host": target.netloc, "port": str(target.port)}
-    if target.host in HERE:
+    if target.host in LOOPBACK:
         # The client's address as seen from elsewhere is not known here.
         right["client"] = target.source or CLIENT
     # Django makes addresses of Host only: few projects have a middleware for the port behind a front.
@@ -271,8 +270,7 @@ def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
 @excused({"NUL": "a NUL in the session cookie is a 500 of Django's own sessions on this database"})
 def odd_cookies(context: Context) -> Iterator[Finding]:
     """A session cookie of any other shape than the site's own is no session: the page, or a 400."""
-    kinds = [context.site.urls[kind] for kind in ("home", "detail", "login") if kind in context.site.urls]
-    for path in dict.fromkeys(kinds):
+    for path in context.site.paths("home", "detail", "login"):
         for value in ODD_SESSIONS:
             response = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"})
             excuse = ""

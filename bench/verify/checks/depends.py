@@ -113,7 +113,9 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
 def _chosen_languages(context: Context) -> Iterator[Finding]:
     """Findings on pages that are the same for clients who name a language: a layer may look for it by itself."""
     dependent = _dependent_pages(context)
-    for path in [path for path in _pages(context) if path not in dependent]:
+    for path in _pages(context):
+        if path in dependent:
+            continue
         for client in by_language():
             right = _rendered(context, path, client)
             if not right.same(_expected(context, client.get(context, path))):
@@ -174,7 +176,9 @@ def _dependent_pages(context: Context) -> list[str]:
                 shown = list(pool.map(partial(_shows_session, context), paths))
                 context.showing_session = frozenset(compress(paths, shown))
                 found = list(pool.map(depends, paths))
-            context.dependent = sorted(compress(paths, found), key=lambda path: _is_private(context, path))
+            context.dependent = sorted(
+                compress(paths, found), key=lambda path: "private" in context.get(path).names("Cache-Control")
+            )
         return context.dependent
 
 
@@ -189,11 +193,6 @@ def _known(context: Context, path: str) -> ExpectedPage | None:
     if not context.site.has_database:
         return None
     return context.site.pages.get(path)
-
-
-def _is_private(context: Context, path: str) -> bool:
-    """True if Cache-Control keeps the page out of shared caches."""
-    return "private" in context.get(path).names("Cache-Control")
 
 
 def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
@@ -240,7 +239,8 @@ def _rendered(context: Context, path: str, client: OddClient) -> ExpectedPage:
     page, with a new query string."""
     if path not in context.showing_session:
         return _expected(context, client.get(context, path, _nobody()))
-    first, again = (_expected(context, client.get(context, hits.with_query(path, _nobody()))) for _ in range(2))
+    first = _expected(context, client.get(context, hits.with_query(path, _nobody())))
+    again = _expected(context, client.get(context, hits.with_query(path, _nobody())))
     # The page may show its query string.
     return replace(first, again=(again.body,))
 
@@ -284,5 +284,5 @@ def _make_cold(context: Context) -> None:
     response = context.get(PURGE, method="POST", body=b"")
     if response.status != 200:
         raise NotTried(NEEDS_PROBES)
-    if any(layer.bodies for layer in context.layers):
+    if hits.stores_bodies(context):
         time.sleep(COLD_S)

@@ -125,7 +125,7 @@ def reloads(context: Context) -> Iterator[Finding]:
 @check("coded-hits", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
 def coded_hits(context: Context) -> Iterator[Finding]:
     """A page compressed by the application becomes a hit for visitors who all accept gzip."""
-    if any(layer.bodies for layer in context.layers):
+    if hits.stores_bodies(context):
         raise NotTried("a layer here stores only bodies, and a compressed page has an extra header")
     path = hits.new_path("coded")
     if hits.until_hit(context, path, {"Accept-Encoding": "gzip"}) is None:

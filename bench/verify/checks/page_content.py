@@ -22,7 +22,7 @@ from bench.verify.expect import (
     status,
     varies_if_coded,
 )
-from bench.verify.hits import VOLATILE, caches_pages, obstacle_here, require_probes, until_hit
+from bench.verify.hits import VOLATILE, caches_pages, obstacle_here, require_probes, stores_bodies, until_hit
 from bench.verify.mismatch import Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
@@ -138,7 +138,7 @@ def different_headers(
     rendered = _rendered(context, path)
     if rendered.status != stored.status:
         return
-    both = {name.lower() for name, _ in (*stored.headers, *rendered.headers)}
+    both = stored.header_names | rendered.header_names
     compared = names or sorted(both - VOLATILE - ADDED)
     others = [name for name in compared if _is_other(context, name, stored, rendered)]
     others = [name for name in others if name.lower() not in context.site.expected(path).varying]
@@ -206,7 +206,7 @@ def not_found(context: Context) -> Iterator[Finding]:
 @check("out-of-range")
 def out_of_range(context: Context) -> Iterator[Finding]:
     """A page beyond the last one, page 0 and an unknown id get a 404 with the site's own page."""
-    beyond = [path for kind, path in context.site.urls.items() if kind.endswith(BEYOND)]
+    beyond = context.site.paths_ending(BEYOND)
     if not beyond:
         raise NotTried("the project names no page beyond a last one")
     for path in beyond:
@@ -242,10 +242,10 @@ def head(context: Context) -> Iterator[Finding]:
                 # Django's ConditionalGetMiddleware computes an ETag for GET only (RFC 9110, section 9.3.2, allows
                 # this), and only a store of bodies adds the cookie in its key to Vary.
                 own = {"etag"}
-                if any(layer.bodies for layer in context.layers):
+                if stores_bodies(context):
                     own.add("vary")
                 own -= omitted
-                others = {name.lower() for name, _ in full.headers} | OF_BODY
+                others = full.header_names | OF_BODY
                 yield from context.judge(response, *_as_get(full, omitted | others - own), excuse="differs")
                 omitted |= own
             if context.site.expected(path).varies:
@@ -265,17 +265,18 @@ OF_BODY = {"content-type", "content-encoding", "content-length"}
 
 def _as_get(full: PageResponse, omitted: set[str]) -> Iterator[Expectation]:
     """Expect the response to HEAD to match the response to GET."""
-    theirs = {name.lower() for name, _ in full.headers} - VOLATILE - omitted
+    theirs = full.header_names - VOLATILE - omitted
 
     def missing(response: PageResponse) -> str | None:
-        lost = theirs - {name.lower() for name, _ in response.headers}
+        lost = theirs - response.header_names
         if not lost:
             return None
         return f"without {', '.join(sorted(lost))}"
 
     yield Expectation("the headers of GET", missing)
-    kept = (name for name in ("Content-Type", "Content-Encoding", "Vary") if name.lower() not in omitted)
-    yield from (same_header(full, name) for name in kept)
+    for name in ("Content-Type", "Content-Encoding", "Vary"):
+        if name.lower() not in omitted:
+            yield same_header(full, name)
     if "content-length" not in omitted:
         length = str(len(full.body))
         yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
@@ -327,7 +328,7 @@ def redirecting(context: Context) -> list[tuple[str, int, str | None]]:
     """Paths of redirects, each with its status and target path."""
     site = context.site
     if not site.has_database:
-        return [(path, 301, f"{path}/") for kind, path in site.urls.items() if kind == SLASH_REDIRECT]
+        return [(path, 301, f"{path}/") for path in site.paths(SLASH_REDIRECT)]
     return [(path, page.status, page.location) for path, page in site.pages.items() if page.redirects]
 
 

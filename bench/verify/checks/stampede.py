@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.crowd import at_once
-from bench.verify.hits import PAGES, PARTS, paragraph, require_cacheable, with_headers
+from bench.verify.hits import PAGES, PARTS, of_other_status, paragraph, require_cacheable, with_headers
 from bench.verify.mismatch import NEEDS_PROBES, Figure, Finding, NotTried
 
 SLOW = "stampede-slow"
@@ -41,7 +41,7 @@ def slow_stampede(context: Context) -> Iterator[Finding]:
     responses = at_once(context, with_headers(Cache_Control="private"), UNCACHEABLE_CLIENTS)
     took_s = time.monotonic() - begun
     yield Figure("uncacheable_wait_ms", round(took_s * 1000))
-    if wrong := [response for response in responses if response.status != 200]:
+    if wrong := of_other_status(responses, 200):
         yield wrong[0].wrong("status 200 for an uncacheable page", f"status {wrong[0].status} for {len(wrong)}")
     if took_s > UNCACHEABLE_S:
         expected = f"all of {UNCACHEABLE_CLIENTS} clients at once within {UNCACHEABLE_S:g} s for an uncacheable page"
@@ -53,9 +53,9 @@ def _stampede(context: Context, slow_ms: int, clients: int, declared: bool = Fal
     rendering more than once."""
     require_cacheable(context)
     responses = at_once(context, f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/", clients)
-    if all(response.status == 404 for response in responses):
+    if not of_other_status(responses, 404):
         raise NotTried(NEEDS_PROBES)
-    if wrong := [response for response in responses if response.status != 200]:
+    if wrong := of_other_status(responses, 200):
         yield wrong[0].wrong(f"status 200 for {clients} clients at once", f"status {wrong[0].status} for {len(wrong)}")
         return
     for caches, name, figure in ((PAGES, "render-id", "renderings"), (PARTS, "part-id", "parts")):

@@ -30,7 +30,6 @@ SWEPT_S = 10.0
 OVERHEAD_BYTES = 65_536
 # Copies of each page: the stored one, and two being written or removed.
 COPIES = 3
-PAUSE_S = 0.02
 
 
 @check("whole-pages", rows.require_rows, group="files", thorough=True)
@@ -98,7 +97,7 @@ def left_over(context: Context, bound: int) -> Iterator[Finding]:
     bound += OVERHEAD_BYTES
     deadline = time.monotonic() + SHORT_TTL_S * len(context.layers) + SWEPT_S + rows.SLACK_S
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
-        time.sleep(PAUSE_S)
+        time.sleep(rows.PAUSE_S)
     if left > bound:
         names = ", ".join(str(path.relative_to(context.own.store)) for path in stored_files(context))
         yield Mismatch(f"at most {bound} bytes in files when the time to live is up", f"{left}: {names}")

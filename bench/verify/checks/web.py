@@ -64,8 +64,13 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     """Hits of visitors to a new page, as a share of the possible hits."""
     path = hits.new_path()
-    responses = [context.get(path, headers()) for _ in range(VISITORS)]
-    return sum(hits.is_hit(response, responses[:number]) for number, response in enumerate(responses)) / (VISITORS - 1)
+    responses: list[PageResponse] = []
+    hit_count = 0
+    for _ in range(VISITORS):
+        response = context.get(path, headers())
+        hit_count += hits.is_hit(response, responses)
+        responses.append(response)
+    return hit_count / (VISITORS - 1)
 
 
 @check("parameters", hits.require_probes, leak=True)
@@ -74,9 +79,10 @@ def parameters(context: Context) -> Iterator[Finding]:
     path = hits.new_path()
     urls = [hits.with_query(path, query) for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
-    right = {
-        url: hits.has_paragraph("query", hits.paragraph(context.get(url, context.bypass), "query")) for url in urls
-    }
+    right = {}
+    for url in urls:
+        query = hits.paragraph(context.get(url, context.bypass), "query")
+        right[url] = hits.has_paragraph("query", query)
     for url in [*urls, *urls]:
         yield from context.expect(url, right[url])
 
@@ -145,7 +151,8 @@ class _Flood:
         hits.require_cacheable(context)
         self.context, self.what = context, what
         self.primed: dict[str, set[str | None]] = {}
-        for path in (hits.new_path() for _ in range(PRIMED)):
+        for _ in range(PRIMED):
+            path = hits.new_path()
             responses = hits.repeat(context, path, hits.MAX_TRIES)
             self.primed[path] = set(map(hits.render_id, responses))
             if len(self.primed[path]) == len(responses):
@@ -157,12 +164,15 @@ class _Flood:
         requests = list(requests)
         with ThreadPoolExecutor(CLIENTS) as pool:
             responses = pool.map(lambda request: self.context.get(request[0], **request[1]), requests)
-            wrong = [response for response in responses if response.status != right]
+            wrong = hits.of_other_status(responses, right)
         if wrong:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
-        found = [(self.context.get(path), known) for path, known in self.primed.items()]
-        gone = [response for response, known in found if hits.render_id(response) not in known]
+        gone = []
+        for path, known in self.primed.items():
+            response = self.context.get(path)
+            if hits.render_id(response) not in known:
+                gone.append(response)
         if len(gone) == len(self.primed):
             yield gone[0].wrong(
                 f"still cached after {self.what}, or another of {len(gone)} pages", "all are rendered again"
@@ -199,23 +209,23 @@ def public_pages(context: Context) -> Iterator[Finding]:
         raise NotTried("the project names no public page with status 200 and HTML")
     hit_count = requests = 0
     for path in paths:
-        # Each visitor has the site's cookies and an analytics cookie.
-        visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
         responses: list[PageResponse] = []
-        for visitor in visitors:
-            responses += [visitor.get(path) for _ in range(READS)]
-        # Hits of pages given to other visitors: one's own page is no use to others.
-        found = [
-            number
-            for number, response in enumerate(responses)
-            if hits.is_hit(response, responses[: number // READS * READS])
-        ]
-        for response in (responses[number] for number in found):
+        found: list[PageResponse] = []
+        for number in range(READERS):
+            # Each visitor has the site's cookies and an analytics cookie.
+            visitor = Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"})
+            own = [visitor.get(path) for _ in range(READS)]
+            # Hits of pages given to other visitors: one's own page is no use to others.
+            given = [response for response in own if hits.is_hit(response, responses)]
+            # The first visitor may find an older page.
+            if number > 0:
+                hit_count += len(given)
+                requests += len(own)
+            responses += own
+            found += given
+        for response in found:
             for line in response.all("Set-Cookie"):
                 yield response.wrong("a hit without Set-Cookie", line.partition("=")[0])
-        # The first visitor may find an older page.
-        hit_count += sum(number >= READS for number in found)
-        requests += len(responses) - READS
         if not found:
             yield _why(context, path, responses)
     yield Figure("hit_ratio_public_pages", hit_count / requests)

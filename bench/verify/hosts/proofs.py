@@ -20,7 +20,7 @@ from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.outcome import Outcome
 from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
 from bench.verify.suite import Progress, findings, outcome
-from bench.verify.visitor import SECRET_CHARACTERS
+from bench.verify.visitor import secret_cookies
 from bench.words import plural
 
 # Requests for each web host, after which the front must have used it: each of its processes begins with the first host.
@@ -128,8 +128,12 @@ def unproven(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
     hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
     if len(deployed.web) == 1 or not hosts:
         return
-    yield from (Figure(f"reads_{name}", shown.requests[name]) for name in hosts)
-    if unasked := [name for name in hosts if not shown.requests[name]]:
+    unasked = []
+    for name in hosts:
+        yield Figure(f"reads_{name}", shown.requests[name])
+        if not shown.requests[name]:
+            unasked.append(name)
+    if unasked:
         why = "only the front can reach it, and its log has no such request after a write"
         raise NotTried(f"at {' and '.join(unasked)}: {why}")
 
@@ -167,8 +171,11 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
 def _files(host: Host, root: str) -> dict[str, str]:
     """The SHA-256 of each static file on a host, by name; empty without the directory."""
     output = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
-    pairs = [line.split(maxsplit=1) for line in output.splitlines()]
-    return {name: digest for digest, name in pairs}
+    files = {}
+    for line in output.splitlines():
+        digest, name = line.split(maxsplit=1)
+        files[name] = digest
+    return files
 
 
 def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
@@ -191,10 +198,7 @@ def cookies(deployed: HostsContext) -> Iterator[Finding]:
     for path in [*front.site.main_paths, front.site.url("login")]:
         seen: set[str] = set()
         for _ in range(REPEATS * len(deployed.web)):
-            lines = front.get(path).all("Set-Cookie")
-            given = {line.split(";")[0] for line in lines}
-            # A short one, such as of a language, may be the same for everybody.
-            secrets = {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
+            secrets = set(secret_cookies(front.get(path).all("Set-Cookie")))
             if again := secrets & seen:
                 yield Mismatch(f"GET {path}: a cookie for each visitor", f"{min(again).partition('=')[0]} twice")
                 break
