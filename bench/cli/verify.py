@@ -94,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
     selection = Selection(args.check, args.group, LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if args.inventory:
-        outcomes, skips, notes = _verify_hosts(args, selection)
+        outcomes, skips, notes = _verify_hosts(args)
     elif args.target:
         outcomes, skips, notes = _verify_target(args, selection)
     else:
@@ -111,7 +111,7 @@ def main(args: argparse.Namespace) -> int:
     return 1
 
 
-def _verify_hosts(args: argparse.Namespace, _: Selection) -> Results:
+def _verify_hosts(args: argparse.Namespace) -> Results:
     """Prove a layer's promises for several hosts, on deployed hosts.
 
     Raises BenchError for an option without effect, and for unreachable hosts.

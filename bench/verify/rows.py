@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -235,6 +235,15 @@ class PendingPage:
         only request."""
         late = time.monotonic() - self.written > self.bound_s + PAUSE_S
         return self.done_s is not None or (late and self.stale is not None)
+
+
+def until(context: Context, path: str, is_right: Callable[[PageResponse], bool], deadline: float) -> PageResponse:
+    """The first right response, or the one at the deadline (of time.monotonic)."""
+    while True:
+        response = context.get(path)
+        if is_right(response) or time.monotonic() >= deadline:
+            return response
+        time.sleep(PAUSE_S)
 
 
 def warm(context: Context, rights: Iterable[PageAfterWrite]) -> None:

@@ -112,8 +112,7 @@ def deploys(context: Context) -> Iterator[Finding]:
     context.site.run_write(["invalidatepages"], context.env)
     deadline = time.monotonic() + rows.INVALIDATED_S
     for path in paths:
-        while hits.is_hit(response := context.get(path), before) and time.monotonic() < deadline:
-            time.sleep(rows.PAUSE_S)
+        response = rows.until(context, path, lambda response: not hits.is_hit(response, before), deadline)
         if hits.is_hit(response, before):
             yield response.wrong("a new rendering after invalidatepages", "the page from before it")
 
@@ -191,8 +190,7 @@ def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
     with rows.new_rows(context):
         deadline = time.monotonic() + rows.INVALIDATED_S
         now = links(context.get(path, context.bypass))
-        while links(response := context.get(path)) != now and time.monotonic() < deadline:
-            time.sleep(rows.PAUSE_S)
+        response = rows.until(context, path, lambda response: links(response) == now, deadline)
     if before.status == 200 and links(response) != now:
         yield response.wrong("the rows that a new one moved there", "those from before it", f"GET {path} after a write")
 
@@ -308,10 +306,11 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
         hits.repeat(context, path, WARM)
     site.run_write(shlex.split(write.command), context.env)
     written = time.monotonic()
-    while before[write.page].difference(as_in_process(context.get(write.page).text, context.target)) is None:
-        if time.monotonic() - written > bound_s:
-            break
-        time.sleep(rows.PAUSE_S)
+
+    def is_new(response: PageResponse) -> bool:
+        return before[write.page].difference(as_in_process(response.text, context.target)) is not None
+
+    rows.until(context, write.page, is_new, written + bound_s)
     fresh_s = time.monotonic() - written
     after = site.rendered_now(*before)
     if after[write.page].same(before[write.page]):
@@ -348,16 +347,17 @@ def _linked(context: Context, page: str) -> list[str]:
 
 def _stale(context: Context, path: str, right: ExpectedPage, until: float) -> Iterator[Finding]:
     """Expect the page to become the one rendered in process, in time."""
-    while True:
-        response = context.get(path)
-        wrong = None
+
+    def wrong(response: PageResponse) -> tuple[str, str] | None:
+        difference = None
         if right.status == 200:
-            wrong = right.difference(as_in_process(response.text, context.target))
-        if response.status == right.status and wrong is None:
-            return
-        if time.monotonic() > until:
-            break
-        time.sleep(rows.PAUSE_S)
-    expected, got = wrong or ("another status", "the text from before")
-    words = f"GET {path} after the described write"
-    yield response.wrong(f"status {right.status}, {expected}", f"status {response.status}, {got}", words)
+            difference = right.difference(as_in_process(response.text, context.target))
+        if response.status == right.status:
+            return difference
+        return difference or ("another status", "the text from before")
+
+    response = rows.until(context, path, lambda response: wrong(response) is None, until)
+    if found := wrong(response):
+        expected, got = found
+        words = f"GET {path} after the described write"
+        yield response.wrong(f"status {right.status}, {expected}", f"status {response.status}, {got}", words)
