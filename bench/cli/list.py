@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -110,15 +111,17 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
 def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) -> str:
     """The fewest servers common to exactly these stacks, or the names of the stacks."""
     servers: dict[str, set[str]] = {}
+    others: set[str] = set()
     for stack in here:
         servers[stack] = {server["name"] for server in listing["stacks"][stack]["servers"]}
-    others = set[str]().union(*(servers[stack] for stack in here if stack not in fitting))
+        if stack not in fitting:
+            others |= servers[stack]
     left, found = list(fitting), []
     while left:
-        candidates = sorted(set[str]().union(*(servers[stack] for stack in left)) - others)
-        if not candidates:
+        counts = Counter(chain.from_iterable(servers[stack] - others for stack in left))
+        if not counts:
             return ", ".join(fitting)
-        best = max(candidates, key=lambda name: sum(name in servers[stack] for stack in left))
+        best = max(sorted(counts), key=counts.__getitem__)
         found.append(best)
         left = [stack for stack in left if best not in servers[stack]]
     return f"stacks with {joined(sorted(found), 'or')}"

@@ -239,12 +239,13 @@ class Context:
         for option, given in (("--set", changes), ("--env", env)):
             for name, value in given.items():
                 options += [option, f"{name}={value}"]
-        found = [clone for clone in self.clones if clone.options == tuple(options)]
-        if not found:
-            running = self.exits.enter_context(self.own.again(changes, **env))
-            found = [replace(self.beside(running), options=tuple(options))]
-            self.clones += found
-        return found[0]
+        for clone in self.clones:
+            if clone.options == tuple(options):
+                return clone
+        running = self.exits.enter_context(self.own.again(changes, **env))
+        clone = replace(self.beside(running), options=tuple(options))
+        self.clones.append(clone)
+        return clone
 
     def beside(self, running: Running) -> Context:
         """A context of another deployment of the same site."""

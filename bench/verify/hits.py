@@ -225,7 +225,8 @@ def obstacle(response: PageResponse, time_to_live_s: float = 0) -> str | None:
     if response.content_type != HTML:
         return f"its Content-Type is {response.header('Content-Type')}"
     if cookies := response.all("Set-Cookie"):
-        return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
+        names = [line.partition("=")[0] for line in cookies]
+        return f"it sets the cookie {', '.join(names)}"
     # Vary first: a page that varies by language often reads a language cookie too, and is private for the cookie.
     varies = response.names("Vary") - VARY_ALLOWED
     # A layer may store one page for each language.

@@ -192,7 +192,11 @@ def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
     """Texts that no page may show any more, or at all."""
     if old is None:
         return tuple(row.never)
-    gone: list[str | None] = [was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now]
+    gone = []
+    if row.title != old.title:
+        gone.append(old.title)
+    if row.name != old.name:
+        gone.append(old.name)
     if row.comment is None:
         gone.append(old.comment)
     return (*words(*gone), *row.never)

@@ -144,8 +144,7 @@ class Site:
     def plain_paths(self) -> list[str]:
         """One path for each kind of public HTML page, without second pages and the login form."""
         kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in ROLES]
-        paths = dict.fromkeys(self.urls[kind] for kind in kinds)
-        return [path for path in paths if path in self.html_paths]
+        return [path for path in self.paths(*kinds) if path in self.html_paths]
 
     def expected(self, path: str) -> ExpectedPage:
         """The page as rendered in process; for an unknown path only the headers that vary."""

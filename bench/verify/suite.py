@@ -282,13 +282,21 @@ def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outc
     if declared and result is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
         found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
         declared = None
-    wrong = [finding for finding in found if isinstance(finding, Mismatch)]
+    wrong: list[Mismatch] = []
+    figures: dict[str, float | None] = {}
+    reasons: dict[str, None] = {}
+    for finding in found:
+        if isinstance(finding, Mismatch):
+            wrong.append(finding)
+        elif isinstance(finding, Figure):
+            figures[finding.name] = finding.value
+        else:
+            reasons[str(finding)] = None
     expected = got = None
     if wrong:
         expected = _joined([finding.expected for finding in wrong])
         got = _joined([finding.got for finding in wrong])
     request, serve = _again(context, wrong)
-    reasons = dict.fromkeys(str(finding) for finding in found if isinstance(finding, NotTried))
     return Outcome(
         context.stack,
         context.layer,
@@ -300,7 +308,7 @@ def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outc
         serve=serve,
         known_limitation=declared,
         group=item.group,
-        figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
+        figures=figures,
         skipped="; ".join(reasons) or None,
     )
 

@@ -121,7 +121,7 @@ def _skipped(outcomes: Sequence[Outcome]) -> list[str]:
 def count(outcomes: Iterable[Outcome]) -> str:
     """The outcomes of a deployment's checks, counted, in words."""
     words = [item.word for item in outcomes]
-    failed, limited, left = (words.count(word) for word in ("failed", "known limitation", "skipped"))
+    failed, limited, left = map(words.count, ("failed", "known limitation", "skipped"))
     if failed:
         return f"{failed} of {len(words)} checks failed"
     text = f"{plural(len(words) - left - limited, 'check')} passed"
@@ -139,11 +139,15 @@ def by_reason(skips: Iterable[Skip]) -> list[str]:
 
 def _joined(rows: Iterable[tuple[str, str, str, str]]) -> list[str]:
     """Each layer and reason once, after the stacks and before the checks."""
-    where: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    stacks_of: dict[tuple[str, str], dict[str, None]] = {}
+    checks_of: dict[tuple[str, str], dict[str, None]] = {}
     for layer, reason, stack, check in rows:
-        where.setdefault((layer, reason), []).append((stack, check))
+        stacks_of.setdefault((layer, reason), {})[stack] = None
+        checks_of.setdefault((layer, reason), {})[check] = None
     lines = []
-    for (layer, reason), pairs in where.items():
-        stacks, checks = (", ".join(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
-        lines.append(f"{stacks} with layer {layer}{checks and f', {checks}'}: {reason}")
+    for (layer, reason), stacks in stacks_of.items():
+        line = f"{', '.join(stacks)} with layer {layer}"
+        if checks := ", ".join(checks_of[layer, reason]):
+            line += f", {checks}"
+        lines.append(f"{line}: {reason}")
     return lines

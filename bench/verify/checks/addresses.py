@@ -158,9 +158,8 @@ def path_escapes(context: Context) -> Iterator[Finding]:
 def _none_led(context: Context, paths: Iterable[bytes]) -> Iterator[Finding]:
     """Expect a 4xx for each path, or a redirect to a 4xx that the project itself makes."""
     responses = {path.decode("latin-1"): context.get(path) for path in paths}
-    own = as_in_project(
-        context.site, {path: response.status for path, response in responses.items() if response.redirects}
-    )
+    redirects = {path: response.status for path, response in responses.items() if response.redirects}
+    own = as_in_project(context.site, redirects)
     for path, response in responses.items():
         yield from _refused(context, response, may_lead=path in own)
 
@@ -216,7 +215,8 @@ def _refused(context: Context, response: PageResponse, *, may_lead: bool = True)
 def odd_names(context: Context) -> Iterator[Finding]:
     """Each odd name gets its own page, cached or not, in any order of requests; never a 500."""
     base = f"/__probe__/page/{secrets.token_hex(6)}"
-    yield from own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
+    names = [*(f"{name}/" for name in ODD), "x", "x/?", "x/??a"]
+    yield from own_pages(context, [f"{base}/{name}" for name in names])
 
 
 @check("long-names", group=NAMES)
@@ -238,8 +238,8 @@ def raw_names(context: Context) -> Iterator[Finding]:
     for raw in RAW:
         names += dict.fromkeys((raw, quote(raw).encode()))
     yield from own_pages(context, [base + name + b"/" for name in names])
-    for path in (located(context, path) for path in RAW_ESCAPES):
-        if response := _response(context, path):
+    for escape in RAW_ESCAPES:
+        if response := _response(context, located(context, escape)):
             yield from context.judge(response, no_file, no_server_error)
 
 

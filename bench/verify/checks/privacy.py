@@ -113,8 +113,11 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     listed = context.site.url("section")
     links = page_parser.ParsedPage(context.get(listed).text).links
     details = [link for link in links if re.fullmatch(rf"{re.escape(listed)}\d+/", link)]
-    pages = [f"{listed}page/{number}/" for number in range(3, 9)]
-    pages = [path for path in pages if context.get(f"{path}?cold=1").status == 200]
+    pages = []
+    for number in range(3, 9):
+        path = f"{listed}page/{number}/"
+        if context.get(f"{path}?cold=1").status == 200:
+            pages.append(path)
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
@@ -219,9 +222,13 @@ def personal_at_once(context: Context) -> Iterator[Finding]:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(visit, range(AT_ONCE)))
-    cookie = context.site.token_cookie
-    tokens = set[str]().union(*(reader.tokens for reader, _ in found))
-    for what, given in (("tokens", tokens), ("cookies", {reader.cookies.get(cookie) for reader, _ in found} - {None})):
+    tokens: set[str] = set()
+    cookies: set[str] = set()
+    for reader, _ in found:
+        tokens |= reader.tokens
+        if cookie := reader.cookies.get(context.site.token_cookie):
+            cookies.add(cookie)
+    for what, given in (("tokens", tokens), ("cookies", cookies)):
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")
     for _, response in found:

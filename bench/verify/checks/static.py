@@ -93,8 +93,10 @@ def references(context: Context) -> Iterator[Finding]:
         unsent = [url for url in kinds if url.startswith(site.media_url)]
     if unsent:
         yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `{PROGRAM} doctor`")
-    for url in (url for url in kinds if url not in unsent):
-        response, types = context.first(url), kinds[url]
+    for url, types in kinds.items():
+        if url in unsent:
+            continue
+        response = context.first(url)
         empty = not response.body and source(context.site, url) != b""
         if response.status != 200 or empty:
             got = f"status {response.status}, {len(response.body)} bytes"
@@ -142,7 +144,7 @@ def _as_collected(context: Context, path: str) -> Expectation:
 @check("static-types")
 def static_types(context: Context) -> Iterator[Finding]:
     """A file of each kind has a type that browsers accept, also compressed: styles, scripts, pictures, fonts."""
-    files = sorted(path for path in context.site.static.rglob("*") if path.is_file())
+    files = sorted(filter(Path.is_file, context.site.static.rglob("*")))
     kinds = {path.suffix: path for path in files if path.suffix in TYPES and path.name != MANIFEST}
     if not kinds:
         raise NotTried("the project has no static file of a known kind here")

@@ -65,11 +65,14 @@ complete = Expectation("status 200, the complete page of one rendering", _incomp
 
 
 def _is_complete(content: bytes) -> bool:
-    begin, lines, end = (
-        content.partition(b'<p id="%s">' % name)[2].partition(b"<")[0].strip() for name in (b"begin", b"lines", b"end")
-    )
+    begin, lines, end = (_paragraph(content, name) for name in (b"begin", b"lines", b"end"))
     is_whole = begin and begin == end and lines.count(begin) * (len(begin) + 1) == len(lines) + 1
     return bool(is_whole) and content.rstrip().endswith(b"</html>")
+
+
+def _paragraph(content: bytes, name: bytes) -> bytes:
+    """The text of a paragraph, of a page that may be cut off."""
+    return content.partition(b'<p id="%s">' % name)[2].partition(b"<")[0].strip()
 
 
 def large_pages(context: Context, written: list[Row]) -> tuple[list[str], int]:

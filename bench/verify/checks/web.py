@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 from bench.serve.machine.http import BadResponse
@@ -111,9 +111,10 @@ def junk_cookies(context: Context) -> Iterator[Finding]:
     """1,000 made-up cookies, of analytics, CSRF tokens and sessions, add no entries to the store, and evict nothing."""
     flood = _Flood(context, f"{FLOOD} cookies")
     names = ("_ga", "csrftoken", "sessionid")
-    cookies = (f"{name}={secrets.token_hex(16)}" for _, name in zip(range(FLOOD), cycle(names), strict=False))
-    given = ({"headers": {"Cookie": cookie}} for cookie in cookies)
-    yield from flood.sent(zip(cycle(flood.primed), given), 200)
+    requests = []
+    for path, name in islice(zip(cycle(flood.primed), cycle(names), strict=False), FLOOD):
+        requests.append((path, {"headers": {"Cookie": f"{name}={secrets.token_hex(16)}"}}))
+    yield from flood.sent(requests, 200)
     yield from flood.bounded()
 
 
@@ -127,9 +128,11 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     path, known = flood.primed.popitem()
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
-    responses = [context.get(path, host=each) for each in spelt]
-    responses = [response for response in responses if response.status == 200]
-    rendered = [response for response in responses if hits.render_id(response) not in known]
+    rendered = []
+    for each in spelt:
+        response = context.get(path, host=each)
+        if response.status == 200 and hits.render_id(response) not in known:
+            rendered.append(response)
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
     addressed = hits.path_with_response(shows=["Host"])

@@ -56,7 +56,7 @@ class HostSite(Site):
     def html_paths(self) -> list[str]:
         """The public pages of each kind, without renderings in process to compare with."""
         kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
-        return list(dict.fromkeys(self.urls[kind] for kind in kinds))
+        return self.paths(*kinds)
 
     def make_row(self) -> Row:
         """Make a new author with a post and a comment; raises BenchError on failure."""
