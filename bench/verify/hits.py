@@ -58,7 +58,7 @@ def new_path(view: str = "page") -> str:
 
 
 def with_query(path: str, query: str) -> str:
-    """The path with a query string added to its own; an empty one changes nothing."""
+    """The path with a query string added; an empty one changes nothing."""
     if not query:
         return path
     if "?" in path:
@@ -73,8 +73,17 @@ def path_with_response(**description: Any) -> str:
 
 
 def with_headers(**headers: str) -> str:
-    """A new path of a probe page with these headers, their names spelt with underscores."""
+    """A new path of a probe page with these headers; an underscore in a name stands for a dash."""
     return path_with_response(headers=[[name.replace("_", "-"), value] for name, value in headers.items()])
+
+
+def worker_facts(context: Context) -> dict[str, Any]:
+    """The report of a worker on itself; empty without the probe."""
+    facts: dict[str, Any] = {}
+    response = context.first(INSIDE)
+    if response.status == 200:
+        facts = json.loads(response.body)
+    return facts
 
 
 def require_probes(context: Context) -> None:

@@ -116,7 +116,7 @@ def cache_control(context: Context) -> Iterator[Finding]:
     for control in CONTROLS:
         yield from hits.rendered_each_time(context, hits.with_headers(Cache_Control=control))
     for headers in CONTROLS_OF_OTHERS:
-        yield from hits.rendered_each_time(context, hits.path_with_response(headers=list(headers.items())))
+        yield from hits.rendered_each_time(context, hits.with_headers(**headers))
 
 
 @check("own-lifetime", hits.require_probes)
@@ -124,10 +124,10 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
     """Pages that are stale (Expires, Age) or must be revalidated are not cached, max-age=1 ends after a second, and a
     hit of a page with a longer one says its Age: a browser would keep the page for too long."""
     for headers in LIFETIMES:
-        yield from hits.rendered_each_time(context, hits.path_with_response(headers=list(headers.items())))
-    path = hits.path_with_response(headers=[["Cache-Control", "max-age=1"]])
+        yield from hits.rendered_each_time(context, hits.with_headers(**headers))
+    path = hits.with_headers(Cache_Control="max-age=1")
     first = context.get(path)
-    longer = hits.path_with_response(headers=[["Cache-Control", "max-age=600"]])
+    longer = hits.with_headers(Cache_Control="max-age=600")
     warm = hits.repeat(context, longer)
     time.sleep(EXPIRED_S)
     response = context.get(longer)
@@ -210,9 +210,8 @@ def nonce(context: Context) -> Iterator[Finding]:
     """A page with a nonce of a Content-Security-Policy is not cached, whatever lifetime the page names: each visitor
     gets a new nonce."""
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
-        yield from hits.rendered_each_time(
-            context, hits.path_with_response(headers=[[name, "script-src 'nonce-c2VjcmV0'"]])
-        )
+        path = hits.with_headers(**{name: "script-src 'nonce-c2VjcmV0'"})
+        yield from hits.rendered_each_time(context, path)
     in_a_tag = hits.path_with_response(does=["nonce"])
     # A server that looks only for a lifetime finds one.
     with_lifetime = hits.path_with_response(does=["nonce"], headers=[["Cache-Control", "s-maxage=600"]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import statistics
 import time
@@ -21,7 +20,7 @@ from bench.verify.expect import has
 from bench.verify.in_process import ExpectedPage, as_in_process
 from bench.verify.mismatch import Figure, Finding, Mismatch, NotTried
 from bench.verify.rows import PendingPage, Row, Writer
-from bench.verify.site import INSIDE, MAX_PAGES
+from bench.verify.site import MAX_PAGES
 from bench.verify.wire import PageResponse
 
 # The time to live of the clone, if nothing else ends a stale page.
@@ -327,10 +326,7 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
 
 def _versions(context: Context, page: str) -> list[str]:
     """The page in each language of the site, if paths begin with a language."""
-    inside = context.first(INSIDE)
-    if inside.status != 200:
-        return [page]
-    languages = json.loads(inside.body).get("languages", [])
+    languages = hits.worker_facts(context).get("languages", [])
     first, _, rest = page.lstrip("/").partition("/")
     if first not in languages:
         return [page]

@@ -15,7 +15,6 @@ from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.mismatch import Figure, Finding, NotTried
 from bench.verify.odd_clients import LOOPBACK, SOURCE
-from bench.verify.site import INSIDE
 from bench.verify.wire import PageResponse, fetch
 
 # The time to live of the clone, and how much older a page may be: servers count in whole seconds.
@@ -33,9 +32,11 @@ LONGER = {"X-Accel-Expires": "3600", "Surrogate-Control": "max-age=3600", "Cache
 RELOADS = ({"Cache-Control": "no-cache", "Pragma": "no-cache"}, {"Cache-Control": "max-age=0"})
 
 check = partial(any_check, group="caching")
+# The needs of checks that look at hits of whole pages.
+NEEDS_HITS = (hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
 
 
-@check("time-kept", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable, thorough=True)
+@check("time-kept", *NEEDS_HITS, thorough=True)
 def time_kept(context: Context) -> Iterator[Finding]:
     """A page is a hit for nearly its time to live, and no visitor, the first after a pause or one of many, gets an
     older page, whatever longer time the page names in its headers.
@@ -45,7 +46,7 @@ def time_kept(context: Context) -> Iterator[Finding]:
     clone = context.clone({"cache_seconds": TTL_S})
     bound_s = TTL_S * max(1, len(context.layers)) + OLDER_S
     busy, *left = (hits.new_path() for _ in range(3))
-    longer = hits.path_with_response(headers=list(LONGER.items()))
+    longer = hits.with_headers(**LONGER)
     known = {path: _Ages(clone, path) for path in (busy, longer, *left)}
     for ages in known.values():
         for _ in range(WARM):
@@ -89,7 +90,7 @@ class _Ages:
         self.oldest_s = max(self.oldest_s, begun - seen)
 
 
-@check("purge-door", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable, leak=True)
+@check("purge-door", *NEEDS_HITS, leak=True)
 def purge_door(context: Context) -> Iterator[Finding]:
     """No client can take a page out of a cache: PURGE, BAN and the like, by any address and Host, change nothing."""
     path = hits.new_path()
@@ -112,7 +113,7 @@ def purge_door(context: Context) -> Iterator[Finding]:
             return
 
 
-@check("reloads", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
+@check("reloads", *NEEDS_HITS)
 def reloads(context: Context) -> Iterator[Finding]:
     """A visitor who reloads (Cache-Control: no-cache or max-age=0) gets the cached page, and causes no rendering."""
     for headers in RELOADS:
@@ -122,7 +123,7 @@ def reloads(context: Context) -> Iterator[Finding]:
             yield context.get(path, headers).wrong("a hit in the end", f"{hits.MAX_TRIES} renderings")
 
 
-@check("coded-hits", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
+@check("coded-hits", *NEEDS_HITS)
 def coded_hits(context: Context) -> Iterator[Finding]:
     """A page compressed by the application becomes a hit for visitors who all accept gzip."""
     if hits.stores_bodies(context):
@@ -135,19 +136,12 @@ def coded_hits(context: Context) -> Iterator[Finding]:
 @check("not-public", hits.require_probes, leak=True)
 def not_public(context: Context) -> Iterator[Finding]:
     """If public pages are named, a page whose path only begins like a public one is cached for nobody."""
-    if not json.loads(context.first(INSIDE).body).get("public"):
+    if not hits.worker_facts(context).get("public"):
         raise NotTried("the project names no public pages in CACHING_PUBLIC: each of its pages may be cached")
     yield from hits.rendered_each_time(context, _path_aside())
 
 
-@check(
-    "named-public",
-    hits.require_stored_pages,
-    hits.require_visible_hits,
-    hits.require_cacheable,
-    thorough=True,
-    leak=True,
-)
+@check("named-public", *NEEDS_HITS, thorough=True, leak=True)
 def named_public(context: Context) -> Iterator[Finding]:
     """If only one folder is named as public, its pages are hits, and a page whose path begins alike is cached for
     nobody.
