@@ -8,7 +8,6 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from bench.serve.catalog.manifest import Layer
@@ -66,21 +65,20 @@ class Accounts:
     env: Mapping[str, str]
     # Checks that run at the same time may need accounts: only one of them makes them, or logs a member in.
     lock: threading.RLock = field(default_factory=threading.RLock)
-
-    @cached_property
-    def _all(self) -> list[Account]:
-        return self.site.create_accounts(1 + MEMBERS, self.env)
+    _created: list[Account] | None = None
 
     @property
     def created(self) -> list[Account]:
         """The account of the `login` check and later checks, then two members for the checks of the layer."""
         with self.lock:
-            return self._all
+            if self._created is None:
+                self._created = self.site.create_accounts(1 + MEMBERS, self.env)
+            return self._created
 
     def remove(self) -> None:
         """Remove the accounts, if any were made."""
-        if "_all" in vars(self):
-            self.site.remove_accounts(self._all, self.env)
+        if self._created is not None:
+            self.site.remove_accounts(self._created, self.env)
 
 
 @dataclass
