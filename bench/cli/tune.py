@@ -120,7 +120,7 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path, plan: Plan) -> No
     """One table, the recommendation, and its changes."""
     search = tuner.search
     print()
-    rows = [HEADS]
+    rows: list[tuple[str, ...]] = [HEADS]
     for item in search.done:
         rows.append(item.cells(search.verdict(item)))
     skipped = {settings.words: why for settings, why in search.too_large.items()}

@@ -261,7 +261,10 @@ def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Findin
     for path in (*paths, *paths, *reversed(paths)):
         response = _response(context, path)
         if (got := _summary(response)) != right[path]:
-            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, response and response.sent)
+            sent = None
+            if response:
+                sent = response.sent
+            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, sent)
         if response:
             yield from context.judge(response, no_header("X-Injected", "no header from the path"), no_server_error)
 
