@@ -1,4 +1,4 @@
-"""Lists and one-line refusals of `python -m bench faults`."""
+"""Lists and forecasts of `python -m bench faults`."""
 
 from __future__ import annotations
 
@@ -20,36 +20,6 @@ def test_the_faults_are_listed_with_what_happens(capsys):
     assert all(item["happens"].endswith(".") and item["group"] in GROUPS for item in listed)
     assert main(["faults", "--list-faults"]) == 0
     assert all(len(line) <= 80 for line in capsys.readouterr().out.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gunicorn", "--fault", "aplication"], "no fault is called 'aplication'; did you mean application?"),
-        (["gunicorn", "--layer", "none+varnish"], "layer none+varnish: none cannot be joined with another layer"),
-        (
-            ["gunicorn", "--fault", "front-server"],
-            "nothing can be made here: gunicorn with layer none: the application",
-        ),
-        (
-            ["--allow-writes"],
-            "--allow-writes goes with --project; add that, or leave out --allow-writes",
-        ),
-        (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
-        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
-        (["gunicorn", "--dry-run", "--json"], "--dry-run and --json exclude each other; leave out one of them"),
-        (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
-    ],
-)
-def test_bad_input_is_one_line(capsys, tmp_path, words, message):
-    full = tmp_path / "full"
-    full.mkdir()
-    (full / "file").touch()
-    places = {"tmp": str(tmp_path), "full": str(full)}
-    assert main(["faults", *(word.format(**places) for word in words)]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"benchapp faults: {message.format(**places)}")
 
 
 def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_path):

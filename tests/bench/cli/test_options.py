@@ -65,6 +65,16 @@ def test_each_option_is_declared_once():
     assert [name for name, times in declared.items() if times > 1] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [("run", "--layer", "varnish"), ("run", "--workload", "session-close"), ("up", "--size", "bronze")],
+)
+def test_the_values_of_an_option_are_known_to_a_shell(name, option, value):
+    """A shell completes names in test_main.py."""
+    (completed,) = [item for item in TABLES[name] if item.name == option]
+    assert value in completed.complete(given(name))
+
+
 def test_the_last_value_of_a_name_counts():
     words = ["up", "gunicorn", "--set", "processes=1", "--set", "processes=2", "--set", "processes=1", "--env", "A=b=c"]
     args = main.parser().parse_args(words)
@@ -109,40 +119,6 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
     args = main.parser().parse_args(words)
     assert sorted(args.stack) == ["gunicorn", "uwsgi", "waitress"]
     assert (args.layer, args.connections) == (("none",), (4,))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run", "gunicorn,uwsgi"], "argument STACK: gunicorn,uwsgi: give each name by itself, without a comma"),
-        (["up", "--stack", "gunicorn,uwsgi"], "argument --stack: gunicorn,uwsgi: give each name by itself"),
-        (["run", "--layer", "varnish,fragments"], "varnish,fragments: write varnish+fragments for all of them in one"),
-        (["verify", "--check", "hit,vary"], "argument --check: hit,vary: give each name by itself"),
-        (["run", "--capacity", "200ms"], "argument --capacity: 200ms: write it as p95=200ms"),
-        (["run", "--guard", "drft=1"], "argument --guard: drft=1: no guard is called 'drft'; did you mean drift?"),
-        (["faults", "--guard", "drift=off"], "drift=off: no guard is called 'drift'; there are: interference"),
-        (["run", "--guard", "tool=x"], "argument --guard: tool=x: 'x' is no bound; write a number from 0, or off"),
-        (
-            ["verify", "--target", "127.0.0.1:8000"],
-            "argument --target: 127.0.0.1:8000: not the address of a site; write it as http",
-        ),
-        (["up"], "benchapp up: name one STACK"),
-        (["up", "gunicorn", "--stack", "uwsgi"], "benchapp up: name one STACK"),
-        (["up", "gunicorn", "uwsgi"], "benchapp up: uwsgi: one argument too many"),
-        (["render", "gunicorn", "-o", "x", "--local", "--values", "y.toml"], "--values and --local exclude each other"),
-        (["report", "x", "--json", "--schema"], "benchapp report: --schema and --json exclude each other"),
-        (["faults", "--dry-run", "--json"], "benchapp faults: --dry-run and --json exclude each other"),
-        (
-            ["verify", "--target", "http://127.0.0.1:1/", "uwsgi"],
-            "--target names a running site; leave out STACK",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused_in_one_line(words, message, bench):
-    done = bench(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

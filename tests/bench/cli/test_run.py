@@ -4,58 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from bench.cli import request_args, run
-from bench.errors import BenchError
 from tests.bench.measure.run.fake_sites import QUICK, FakeSites, arguments
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["--output", "x" * 300], "argument -o/--output: " + "x" * 300 + ": File name too long"),
-        (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
-        (["--connections", "0"], "argument --connections: '0' is not a whole number from 1"),
-        (
-            ["--rate", "1.5"],
-            "argument --rate: '1.5' is neither a whole number from 1 to 100000 nor a speed",
-        ),
-        (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
-        (["--rounds", "10001"], "argument --rounds: '10001' is not a whole number from 1 to 10000"),
-        (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1 to 86400"),
-        (["--tool", "k6"], "argument --tool: 'k6': use one of wrk, ab, siege"),
-        (["--max-time", "3"], "argument --max-time: '3' is not a time such as 90s, 3m or 1h"),
-        (["--max-time", "0m"], "argument --max-time: '0m' is not a time such as 90s, 3m or 1h"),
-        (["--margin", "nan"], "argument --margin: 'nan' is not a share such as 0.05"),
-    ],
-)
-def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
-    with pytest.raises(SystemExit) as stop:
-        arguments(words)
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (
-            ["--max-time", "3m"],
-            "--max-time goes with --until-decided; add that, or leave out --max-time",
-        ),
-        (
-            ["--capacity", "p95=200ms", "--until-decided"],
-            "--capacity and --until-decided exclude each other; leave out one of them",
-        ),
-        (["--resume", "x"], "--resume takes its plan from x; leave out --dry-run"),
-        (["--python", "3.99"], "--python 3.99: no python3.99 runs on PATH; give the path of an interpreter"),
-    ],
-)
-def test_what_cannot_be_planned_is_one_line(words, message):
-    with pytest.raises(BenchError) as refused:
-        run.main(arguments([*words, "--dry-run"]), FakeSites().bed)
-    assert str(refused.value).startswith(message)
 
 
 def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):

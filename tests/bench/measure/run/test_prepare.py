@@ -28,15 +28,6 @@ SQLITE = Database("sqlite", is_created=True)
     [
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
-        (
-            ["--rate", "5", "--connections", "6"],
-            "--rate and --connections exclude each other",
-        ),
-        (["--capacity", "p95=1s", "--rate", "5"], "--capacity and --rate exclude each other"),
-        (
-            ["--capacity", "p95=1s", "--connections", "5"],
-            "--capacity and --connections exclude each other",
-        ),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
     ],
 )

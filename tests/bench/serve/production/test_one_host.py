@@ -100,16 +100,14 @@ def test_a_directory_without_rights_is_one_line(tmp_path, made):
         shutil.rmtree(closed)
 
 
-EXCLUDE = "exclude each other; leave out one of them"
 FLUP = "no, because flup starts a thread for each request without limit, and nothing starts it again"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("gunicorn --format compose --local", f"--format and --local {EXCLUDE}"),
-        ("gunicorn --format systemd --local", f"--format and --local {EXCLUDE}"),
-        ("gunicorn --values production.toml --local", f"--values and --local {EXCLUDE}"),
+        # Also for the default, because it was given.
+        ("gunicorn --format systemd --local", "--format and --local exclude each other; leave out one of them"),
         ("gunicorn --values bench --format compose", "--format compose needs the places of a host, which bench lacks"),
         ("gunicorn --local --size silver", "--size silver: limits what production runs; leave out --local"),
         ("gunicorn --local --env A=b", "--env is in the files of a host only: leave out --local"),

@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from bench import programs
-from bench.cli import main
 from bench.errors import BenchError
 from bench.serve.catalog import catalog, compatibility
 from bench.serve.production import one_host, split
@@ -272,13 +271,7 @@ def test_without_tls_somebody_else_has_to_end_it(tmp_path):
         fleet.write(dataclasses.replace(found, stack=stack), hosts(), tmp_path / "out")
 
 
-def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):
-    words = ["render", "nginx-uwsgi", "--inventory", "hosts.ini", "--output", str(tmp_path / "out")]
-    assert main.main([*words, "--format", "compose"]) == 2
-    assert (
-        capsys.readouterr().err
-        == "benchapp render: --format and --inventory exclude each other; leave out one of them\n"
-    )
+def test_values_without_the_places_of_a_host_are_refused(tmp_path):
     with pytest.raises(BenchError, match="--inventory needs the places of a host, which bench lacks"):
         fleet.write(for_files("nginx-uwsgi"), hosts(), tmp_path)
 
