@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 
@@ -23,24 +23,8 @@ from bench.verify.in_process import ExpectedPage
 from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
+from tests.bench.verify.mutant import FakeRunning
 from tests.cases import kit, resolved
-
-
-@dataclass
-class FakeRunning:
-    """The parts of a deployment needed by verify."""
-
-    url: str
-    case: cases.Case
-    env: dict[str, str] = field(default_factory=lambda: {"DATABASE_URL": "sqlite:////tmp/none.sqlite3"})
-    death: DeploymentError | None = None
-    notes: list[str] = field(default_factory=list)
-
-    def died(self):
-        return self.death
-
-    def empty_layer(self):
-        """The mutant caches nothing across a reset."""
 
 
 def learnt_at_once(monkeypatch, site):
@@ -73,7 +57,9 @@ def deployments(mutant, site, monkeypatch, database_url):
         if isinstance(mistake, DeploymentError):
             raise mistake
         mutant.reset(*mistake.split(), caches=layer not in ("none", "fragments"))
-        yield FakeRunning(mutant.url, case)
+        running = FakeRunning(mutant, case=case)
+        running.env["DATABASE_URL"] = "sqlite:////tmp/none.sqlite3"
+        yield running
 
     monkeypatch.setattr(deployment, "deployed", deployed)
     learnt_at_once(monkeypatch, site)
@@ -195,25 +181,6 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
         document = json.loads(out)
         assert (document["ok"], document["outcomes"]) == (False, [])
         assert [item["stack"] for item in document["skips"]] == list(stacks)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
-        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a running site; leave out STACK"),
-        (
-            ["--allow-writes"],
-            "--allow-writes goes with --project; add that, or leave out --allow-writes",
-        ),
-        (["--target", "http://127.0.0.1:8000/", "--layer", "a", "--layer", "b"], "name the one layer it runs under"),
-    ],
-)
-def test_wrong_words_get_one_line_and_status_2(capsys, words, message):
-    status, _, err = run(capsys, *words)
-    assert status == 2
-    assert message in err
-    assert err.count("\n") == 1
 
 
 def test_a_running_site_is_verified_as_the_target(capsys, mutant, site, monkeypatch, database_url):

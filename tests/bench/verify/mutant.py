@@ -18,6 +18,8 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from bench import paths
+from bench.errors import DeploymentError
+from bench.serve.deployment.case import Case
 from bench.serve.machine.ports import free_port
 from bench.serve.project.description import read
 from bench.serve.project.run_command import INHERITED, Interpreter
@@ -165,20 +167,27 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
 
 
 class FakeRunning:
-    """The deployment of the mutant: the parts that checks use."""
+    """The deployment of the mutant: the parts that checks and commands use; a command gives its case."""
 
-    def __init__(self, mutant: Mutant, services: tuple[str, ...] = ("memory",), threads: int = 8):
+    def __init__(self, mutant: Mutant, threads: int = 8, case: Case | None = None):
         self.mutant, self.url, self.env = mutant, mutant.url, dict[str, str]()
+        self.notes: list[str] = []
         self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
         self.logs = mutant.folder / "logs"
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")
-        self.case = SimpleNamespace(
+        self.case = case or SimpleNamespace(
             servers=(SimpleNamespace(name="app", prefix_headers=("X-Root-Path",)),),
-            services=tuple(SimpleNamespace(name=name) for name in services),
+            services=(SimpleNamespace(name="memory"),),
             threads=threads,
             web_server_has_static_files=True,
             settings={"cache_seconds": 60, "max_body_mb": 1, "server_names": "127.0.0.1 localhost"},
         )
+
+    def died(self) -> DeploymentError | None:
+        return None
+
+    def empty_layer(self) -> None:
+        """The mutant caches nothing across a reset."""
 
     def log_bytes(self) -> int:
         return self.mutant.log.stat().st_size if self.mutant.log.exists() else 0
