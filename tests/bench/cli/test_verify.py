@@ -103,7 +103,8 @@ def test_a_failed_request_names_the_options_that_serve_the_same_again(capsys, de
 
 
 def test_a_page_that_differs_from_rendering_to_rendering_is_named(capsys, deployments, monkeypatch, site):
-    twice = replace(site.pages["/"], again=site.pages["/"].body.replace("<h1", "<h2 "))
+    home = site.pages["/"]
+    twice = replace(home, again=(home.body.replace("<h1", "<h2 "),))
     monkeypatch.setattr(verifier, "prepare", lambda _: replace(site, pages={**site.pages, "/": twice}))
     status, _, err = run(capsys, "gunicorn", "--layer", "none", "--check", "status")
     assert status == 0
