@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import subprocess
 import sys
 import textwrap
+from unittest import mock
 
 import pytest
 from django.core.exceptions import MiddlewareNotUsed
 
-from bench import paths
 from bench.serve.inside.serving.media import CopiedWhenWritten
 from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
@@ -39,11 +39,6 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBased
           "other": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 SESSION_ENGINE, SESSION_FILE_PATH = "django.contrib.sessions.backends.file", "theirs"
 """
-ASKED = (
-    "import json; from {} import settings as s; "
-    "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper()}}, default=str))"
-)
-
 
 ALWAYS = [
     "benchapp.serving.loaded.noted",
@@ -53,17 +48,29 @@ ALWAYS = [
 ]
 
 
+# Imported once more for each environment, which their settings read.
+MODULES = ("their_settings", "benchapp_overlay", "bench.serve.inside.serving.settings")
+
+
 @pytest.fixture
-def laid_over(tmp_path):
+def laid_over(tmp_path, monkeypatch):
+    """The settings of another project, as the kit's variables change them; evaluated in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    # The next text of the project's settings may be as long as this one, and of the same second.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
     def settings(package: str = "benchapp_overlay", more: str = "", **env: str) -> dict:
         (tmp_path / "their_settings.py").write_text(THEIRS + more)
-        path = f"{tmp_path}:{paths.KIT}"
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
-        done = subprocess.run(
-            [sys.executable, "-c", ASKED.format(package)], env=env, cwd=tmp_path, capture_output=True, text=True
-        )
-        assert not done.stderr
-        return json.loads(done.stdout)
+        env = {"PATH": os.environ["PATH"], "OVERLAID_SETTINGS": "their_settings", **env}
+        with mock.patch.dict(os.environ, env, clear=True), mock.patch.dict(sys.modules):
+            for name in list(sys.modules):
+                if name.startswith(MODULES):
+                    del sys.modules[name]
+            importlib.invalidate_caches()
+            module = importlib.import_module(f"{package}.settings")
+        found = {name: getattr(module, name) for name in dir(module) if name.isupper()}
+        return json.loads(json.dumps(found, default=str))
 
     return settings
 
@@ -201,7 +208,6 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
     assert (tmp_path / "ours" / "file").read_text() == {"a": "theirsours++"}.get(mode, "ours++")
 
 
-@pytest.mark.servers
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     found = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1")
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.serve.inside"]
