@@ -152,32 +152,6 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
     assert (tls, mounted) == (expected, expected)
 
 
-def test_containers_start_from_the_inside_out_and_wait_for_each_other(rendered):
-    services = of_compose(rendered("nginx-gunicorn", "compose", "fragments"))
-    waits = {name: set(of.get("depends_on", ())) for name, of in services.items()}
-    assert waits == {"memcached": set(), "gunicorn": {"memcached"}, "nginx": {"gunicorn"}}
-    assert services["nginx"]["healthcheck"]["test"][1:] == [
-        "/usr/local/bin/benchapp-probe",
-        "127.0.0.1:443",
-        "https://example.org/healthz",
-    ]
-    folder = rendered("nginx-gunicorn", "kubernetes", "fragments")
-    in_pod = of_pod(folder)
-    assert list(in_pod) == ["memcached", "gunicorn", "nginx"]
-    assert [of.get("restartPolicy") for of in in_pod.values()] == ["Always", "Always", None]
-    assert [of["name"] for of in pod(folder)["containers"]] == ["nginx"]
-    # The cluster sends requests itself, as a load balancer does: by address, over plain HTTP.
-    asked = {"path": "/readyz", "port": "http", "scheme": "HTTP"}
-    assert in_pod["nginx"]["readinessProbe"]["httpGet"] == asked
-    assert in_pod["nginx"]["lifecycle"]["preStop"]["exec"]["command"][-1] == "sleep 5; kill -QUIT 1; sleep 30"
-    assert pod(folder)["terminationGracePeriodSeconds"] == 40
-    # No probe of a running container starts a Python, or waits for a busy application.
-    places = ["/run/benchapp/memcached.sock", "/run/benchapp/gunicorn.sock", "127.0.0.1:443"]
-    alive = [of["livenessProbe"]["exec"]["command"] for of in in_pod.values()]
-    assert alive == [["/usr/local/bin/benchapp-alive", place] for place in places]
-    assert in_pod["gunicorn"]["startupProbe"]["exec"]["command"][-1] == "http://example.org/healthz"
-
-
 def test_readiness_without_a_page_for_it_is_requested_by_name(rendered):
     folder = rendered("nginx-gunicorn", "kubernetes", redirect="off")
     front = of_pod(folder)["nginx"]
@@ -311,12 +285,6 @@ def test_a_server_that_reads_one_file_gets_one(rendered):
     items = next(volume for volume in pod(folder)["volumes"] if volume["name"] == "tls")["secret"]["items"]
     assert items == [{"key": "tls-combined.pem", "path": "both.pem"}]
     assert "--from-file=tls-combined.pem=both.pem" in (folder / "INSTALL.md").read_text("utf-8")
-
-
-def test_logs_are_the_output_of_the_container(rendered):
-    image = (rendered("apache-modwsgi", "compose") / "Containerfile").read_text("utf-8")
-    assert "RUN ln -s /proc/1/fd/1 /var/log/benchapp/access.log\n" in image
-    assert "RUN ln -s /proc/1/fd/2 /var/log/benchapp/apache-error.log\n" in image
 
 
 def test_the_image_keeps_no_compiler_of_its_own_and_installs_by_hash(rendered):

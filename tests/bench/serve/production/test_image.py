@@ -27,7 +27,6 @@ from tests.bench.serve.production.test_containers import (
     read,
     validate_manifests,
 )
-from tests.bench.serve.production.test_containers import pod as pod_of
 from tests.cases import for_files
 from tests.projects import SAID, write
 
@@ -97,39 +96,6 @@ def test_compose_accepts_its_file(shop, tmp_path):
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp_overlay.settings", "shop.settings")
     assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
     assert "BENCHAPP_DATABASE_FILES" not in env
-
-
-def test_uploads_are_in_storage_that_outlives_a_container(new_project, tmp_path):
-    folder = new_project(f"{SETTINGS}\nMEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'media'", SAID)
-    (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
-    project, media = open_project(folder), "/var/lib/benchapp-media"
-    found = {form: rendered(project, "nginx-gunicorn", "none", form, tmp_path / form) for form in containers.FORMS}
-    services = read(found["compose"] / "compose.yaml")["services"]
-    mounted = {
-        name: [word for word in of.get("volumes", ()) if word.startswith("media:")] for name, of in services.items()
-    }
-    assert {name: words for name, words in mounted.items() if words} == {
-        "gunicorn": [f"media:{media}"],
-        "nginx": [f"media:{media}:ro"],
-        "manage": [f"media:{media}"],
-        "clearsessions": [f"media:{media}"],
-    }
-    # A new volume belongs to whom the folder of the image does.
-    assert re.search(rf"install -d -o 10001 -g 10001 .*{media}\n", (found["compose"] / "Containerfile").read_text())
-    assert "media" in read(found["compose"] / "compose.yaml")["volumes"]
-    validate_manifests(found["kubernetes"])
-    pod = pod_of(found["kubernetes"])
-    assert {"name": "media", "persistentVolumeClaim": {"claimName": "benchapp-media"}} in pod["volumes"]
-    reads = {
-        of["name"]: mount["readOnly"]
-        for of in [*pod["initContainers"], *pod["containers"]]
-        for mount in of["volumeMounts"]
-        if mount["name"] == "media"
-    }
-    assert reads == {"gunicorn": False, "nginx": True}
-    for folder in found.values():
-        assert f"BENCHAPP_MEDIA_ROOT={media}\n" in (folder / "site.env").read_text("utf-8")
-    assert "ReadWriteMany" in (found["kubernetes"] / "INSTALL.md").read_text("utf-8")
 
 
 def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):

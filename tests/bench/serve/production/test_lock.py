@@ -10,8 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bench.serve.catalog import catalog
-from bench.serve.production import containers, lock_file
-from tests.cases import production
+from bench.serve.production import lock_file
 
 
 def pins(text: str) -> set[str]:
@@ -46,11 +45,3 @@ def test_what_is_there_already_is_not_pinned_again_nor_what_only_that_needs():
     assert pins(lock_file.pinned(["uvicorn"], {"h11"})) == {"uvicorn", "click"}
     assert pins(lock_file.pinned(["uvicorn"], {"uvicorn"})) == set()
     assert lock_file.pinned(["gunicorn", "no-such-package"]) == ""
-
-
-def test_the_image_of_the_kit_has_the_packages_of_its_stack_only(tmp_path):
-    containers.write(production("nginx-gunicorn"), tmp_path / "out", "compose")
-    found = pins((tmp_path / "out" / "conf" / "requirements.lock").read_text("utf-8"))
-    assert {"gunicorn", "django"} <= found and not {"granian", "twisted", "pyuwsgi", "uvicorn"} & found
-    image = (tmp_path / "out" / "Containerfile").read_text("utf-8")
-    assert "COPY conf/requirements.lock" in image and "--require-hashes -r /etc/benchapp/requirements.lock" in image

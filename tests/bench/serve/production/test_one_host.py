@@ -216,26 +216,6 @@ def test_a_maintenance_switch_is_described_where_a_server_has_one(stack, layer, 
     assert any("/etc/benchapp/maintenance" in text for text in texts.values()) == switched
 
 
-def test_production_with_a_server_in_front_ends_tls_before_it(rendered):
-    files = rendered("nginx-uwsgi", "varnish")
-    assert "benchapp-haproxy-tls.service" in files["benchapp-certificate"]
-    assert "-a /run/benchapp/varnish.sock,PROXY,mode=0660 " in files["systemd/benchapp-varnish.service"]
-    # All of it is in front; what is behind listens for that only.
-    assert re.findall(r"\n +bind (\S+)", files["tls.cfg"]) == ["0.0.0.0:80", "[::]:80", "0.0.0.0:443", "[::]:443"]
-    assert set(re.findall(r"listen (\S+?)[ ;]", files["nginx.conf"])) == {"127.0.0.1:8001"}
-    assert {"haproxy", "varnish", "nginx"} <= set(
-        re.search("apt-get install (.*)", files["benchapp-install"])[1].split()
-    )
-    assert "BENCHAPP_FRONT=1" in files["site.env"]
-
-
-def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_one(rendered):
-    opens, inherits = rendered("caddy-gunicorn"), rendered("nginx-gunicorn")
-    assert "\n-net.ipv4.tcp_migrate_req = 1\n" in opens["sysctl.conf"]
-    assert "/usr/lib/systemd/systemd-sysctl benchapp.conf\n" in opens["benchapp-install"]
-    assert "sysctl.conf" not in inherits and "systemd-sysctl" not in inherits["benchapp-install"]
-
-
 def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
     """The other servers' files are in deploy/examples."""
     check, kill = lines_of(rendered("haproxy-gunicorn")["systemd/benchapp-haproxy.service"], "ExecReload")

@@ -105,55 +105,11 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
                 assert without_addresses(found[name]) == without_addresses(one[name]), f"{host} {name}"
 
 
-def test_each_host_has_what_it_runs(tmp_path):
-    several = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-memcached") / "hosts"
-    units = {
-        name: sorted(path.stem for path in (several / name).glob("etc/systemd/system/benchapp-*[!@].service"))
-        for name in GROUPS
-    }
-    uwsgi = ["benchapp-uwsgi", "benchapp-uwsgi-standin"]
-    assert units == {
-        "front1": ["benchapp-nginx"],
-        "web1": ["benchapp-backup", "benchapp-clearsessions", "benchapp-firewall", *uwsgi],
-        "web2": ["benchapp-firewall", *uwsgi],
-        "db1": ["benchapp-firewall", "benchapp-memcached"],
-    }
-    assert [name for name in GROUPS if (several / name / "etc/benchapp/site.env").exists()] == ["web1", "web2"]
-    scripts = {name: sorted(path.name for path in (several / name).glob("usr/local/sbin/*")) for name in GROUPS}
-    assert scripts["front1"] == ["benchapp-certificate", "benchapp-check", "benchapp-status", "benchapp-updated"]
-    assert scripts["web1"] == [
-        *(f"benchapp-{name}" for name in ("check", "deploy", "loaded", "manage", "ready", "restore")),
-        *("benchapp-rollback", "benchapp-status", "benchapp-updated"),
-    ]
-    assert scripts["db1"] == ["benchapp-check", "benchapp-database", "benchapp-status", "benchapp-updated"]
-    assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))
-
-
-def test_the_front_reaches_all_web_hosts_and_one_less_while_that_is_drained(tmp_path):
-    out = rendered(tmp_path / "out", "nginx-gunicorn", "none")
-    asked = {
-        folder.parts[-3]: re.findall(r"server (10\.0\.0\.\d+:\d+)", (folder / "nginx.conf").read_text())
-        for folder in (conf(out, "front1"), *(out / "drained" / web / "etc/benchapp" for web in ("web1", "web2")))
-    }
-    web1, web2 = "10.0.0.11:8001", "10.0.0.12:8001"
-    assert asked == {"front1": [web1, web2], "web1": [web2], "web2": [web1]}
-    assert [path.name for path in (out / "drained/web1").rglob("*.*")] == ["nginx.conf"]
-    assert 'bind = "10.0.0.12:8001"' in (conf(out, "web2") / "gunicorn.conf.py").read_text()
-
-
 def test_a_server_of_several_instances_has_a_port_for_each(tmp_path):
     out = rendered(tmp_path / "out", "nginx-cherrypy", "none", processes=2)
     units = (out / "hosts/web1").rglob("*.socket")
     found = sorted(re.findall(r"ListenStream=(.+)", path.read_text())[0] for path in units)
     assert found == ["10.0.0.11:8001", "10.0.0.11:8002"]
-
-
-def test_the_firewall_lets_in_who_has_to(tmp_path):
-    out = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-memcached")
-    rule = re.compile(r"tcp dport (\d+) ip saddr != \{ (.+), \} drop")
-    found = {name: rule.findall((conf(out, name) / "firewall.nft").read_text()) for name in ("web1", "db1")}
-    assert found == {"web1": [("8001", "10.0.0.10")], "db1": [("11211", "10.0.0.11, 10.0.0.12, 10.0.0.10")]}
-    assert not (conf(out, "front1") / "firewall.nft").exists()
 
 
 @pytest.mark.servers
@@ -174,15 +130,6 @@ def test_the_site_purges_a_cache_on_another_host_by_its_door(tmp_path):
     unit = out / "hosts/front1/etc/systemd/system/benchapp-varnish.service"
     assert "-a purge=10.0.0.10:6081 " in unit.read_text()
     assert "dport 6081 ip saddr != { 10.0.0.11, 10.0.0.12, }" in (conf(out, "front1") / "firewall.nft").read_text()
-
-
-def test_a_database_takes_the_web_hosts_only(tmp_path):
-    out = rendered(tmp_path / "out", "nginx-uwsgi", "none")
-    assert re.findall(r"^host.*$", (conf(out, "db1") / "database/pg_hba.conf").read_text(), re.M) == [
-        "hostssl benchapp benchapp 10.0.0.11/32 scram-sha-256",
-        "hostssl benchapp benchapp 10.0.0.12/32 scram-sha-256",
-    ]
-    assert "listen_addresses = 'localhost, 10.0.0.20'" in (conf(out, "db1") / "database/postgresql.conf").read_text()
 
 
 def test_one_web_host_has_what_the_inventory_names_no_host_for(tmp_path):

@@ -1,8 +1,9 @@
-"""Workers and jobs of a project in production: units and timers of a host, containers, and what a deploy does."""
+"""Workers and jobs of a project in production: units and timers of a host, and what a deploy does. The containers are
+in test_renders.py.
+"""
 
 from __future__ import annotations
 
-import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from bench.serve.production import containers, one_host, several_hosts
+from bench.serve.production import one_host, several_hosts
 from bench.serve.project import background
 from bench.serve.project.description import Job, Worker
 from bench.serve.project.opened import UnderTest
-from tests.bench.serve.production.test_containers import one, validate_manifests
 from tests.bench.serve.production.test_several_hosts import hosts
 from tests.cases import kit, production
 from tests.skips import needs
@@ -142,32 +142,6 @@ def test_of_several_hosts_each_has_the_workers_and_one_the_jobs(project, tmp_pat
     assert found["web1"] == {"worker-celery.service", "worker-beat.service"} | jobs
     assert found["web2"] == {"worker-celery.service"}
     assert (found["front1"], found["db1"]) == (set(), set())
-
-
-def test_in_a_cluster_workers_are_deployments_and_jobs_cronjobs(project, tmp_path):
-    containers.write(production("nginx-gunicorn", project=project), tmp_path, "kubernetes")
-    assert "workers.yaml" in validate_manifests(tmp_path)
-    text = (tmp_path / "workers.yaml").read_text()
-    assert text.count("kind: Deployment") == 2 and text.count("terminationGracePeriodSeconds: 600") == 2
-    assert text.count("type: Recreate") == 2
-    names = [container["name"] for container in _containers(one(tmp_path, "Deployment"))]
-    assert names == ["gunicorn", "nginx"], "not in the pod of the site"
-    schedules = re.findall(r'schedule: "(.*)"', (tmp_path / "jobs.yaml").read_text())
-    assert schedules == ["23 3 * * *", "30 4 * * *", "*/15 * * * *"]
-
-
-def _containers(deployment: dict) -> list[dict]:
-    pod = deployment["spec"]["template"]["spec"]
-    return [*pod.get("initContainers", []), *pod["containers"]]
-
-
-def test_compose_has_workers_and_what_cron_runs(project, tmp_path):
-    containers.write(production("nginx-gunicorn", project=project), tmp_path, "compose")
-    text = (tmp_path / "compose.yaml").read_text()
-    assert text.count("stop_grace_period: 600s") == 2
-    note = (tmp_path / "INSTALL.md").read_text()
-    assert "30 4 * * * cd DIR && docker compose run --rm -T job-digest\n" in note
-    assert "profiles: [jobs]" in text
 
 
 def test_a_worker_that_is_added_stops_no_server(host, tmp_path):
