@@ -48,7 +48,7 @@ OURS = "this process and all below it"
 
 
 @dataclass(frozen=True)
-class PlannedFault:
+class FaultItem:
     """A fault to be made; `outcome` is the record before."""
 
     outcome: FaultOutcome
@@ -89,7 +89,7 @@ class FaultSession:
         """True if everything runs and the site responds, so that another fault can be made."""
         return self.running.died() is None and self.running.is_healthy()
 
-    def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
+    def make(self, item: FaultItem, attempt: int) -> FaultOutcome:
         """Make a fault, and complete its outcome: effects on visitors, and whether they were expected."""
         fault, rate = kinds.FAULTS[item.outcome.fault], visitors.rate_of(self.capacity)
         outcome = replace(

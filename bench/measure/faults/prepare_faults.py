@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.measure.faults import kinds
 from bench.measure.faults.fault import Fault
-from bench.measure.faults.fault_session import PlannedFault
+from bench.measure.faults.fault_session import FaultItem
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Run, read_faults
@@ -50,7 +50,7 @@ class PreparedFaults:
     """
 
     info: RunInfo
-    faults: list[PlannedFault]
+    faults: list[FaultItem]
     skipped: list[FaultOutcome]
     environment: Callable[[], Environment]
     before: Run | None = None
@@ -62,11 +62,11 @@ class PreparedFaults:
             return ()
         return self.before.outcomes
 
-    def replay(self) -> Replay[PlannedFault, FaultOutcome]:
+    def replay(self) -> Replay[FaultItem, FaultOutcome]:
         """Replay the schedule up to the first missing fault."""
         return Replay(schedule(self.faults), counting(self.recorded))
 
-    def journal(self, folder: Path | None, replay: Replay[PlannedFault, FaultOutcome]) -> Journal:
+    def journal(self, folder: Path | None, replay: Replay[FaultItem, FaultOutcome]) -> Journal:
         """The journal, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
         if self.before:
             return session.resume(self.before.directory, self.info, self.environment, replay)
@@ -96,7 +96,7 @@ class PreparedFaults:
         return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
 
 
-def schedule(faults: Sequence[PlannedFault]) -> Generator[PlannedFault, FaultOutcome, None]:
+def schedule(faults: Sequence[FaultItem]) -> Generator[FaultItem, FaultOutcome, None]:
     """Each fault, once more if disturbed by other processes.
 
     On a busy machine, too, a table takes at most ten minutes a stack; --resume repeats discarded faults.
@@ -154,22 +154,22 @@ def stopped_faults(directory: Path, project: UnderTest, named_database: str | No
     )
 
 
-def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[PlannedFault], list[FaultOutcome]]:
+def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[FaultItem], list[FaultOutcome]]:
     resolved = partial(resolve, project, size=plan.size, database=rows, changes=plan.changes, env=plan.env)
     return faults_of(plan, kinds.named(plan.faults), resolved)
 
 
-def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[list[PlannedFault], list[FaultOutcome]]:
+def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[list[FaultItem], list[FaultOutcome]]:
     """The faults of a plan in order, and the impossible ones.
 
     Faults with changed values have separate deployments.
     """
-    planned: list[PlannedFault] = []
+    planned: list[FaultItem] = []
     skipped: list[FaultOutcome] = []
     cases = {(stack, layer): resolve(stack, layer) for stack, layer in itertools.product(plan.stacks, plan.layers)}
     for number, ((stack, layer), case) in itertools.product(range(1, plan.rounds + 1), cases.items()):
         deployments: dict[Changes, Deployment] = {}
-        alike: dict[Changes, list[PlannedFault]] = {}
+        alike: dict[Changes, list[FaultItem]] = {}
         for fault in faults:
             named = (stack, layer, plan.size, plan.database)
             key = "~".join((*named, fault.name, f"r{number}"))
@@ -181,7 +181,7 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
             outcome = replace(outcome, known_limitation=served.breaks.get(fault.name))
             changes = tuple(sorted(fault.changes.items()))
             deployment = deployments.setdefault(changes, Deployment(served, number))
-            alike.setdefault(changes, []).append(PlannedFault(outcome, deployment))
+            alike.setdefault(changes, []).append(FaultItem(outcome, deployment))
         for together in alike.values():
             planned += together
     return planned, skipped

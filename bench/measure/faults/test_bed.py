@@ -9,14 +9,14 @@ from pathlib import Path
 
 from bench.interrupt import Interrupts
 from bench.measure.faults import fault_session
-from bench.measure.faults.fault_session import FaultSession, PlannedFault
+from bench.measure.faults.fault_session import FaultItem, FaultSession
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run.plan import Deployment
 from bench.measure.run.session import Journal, TestBed, now
 from bench.printer import Printer
 
 
-class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
+class FaultsTestBed(TestBed[FaultItem, FaultOutcome]):
     """This machine, with a deployment for faults.
 
     allow_writes  whether accounts may be made in a database of the project; a folder does not store the permission
@@ -39,13 +39,13 @@ class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
                 self.printer.say(f"note: {note}")
             yield
 
-    def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
+    def make(self, item: FaultItem, attempt: int) -> FaultOutcome:
         """Make a fault."""
         made = self._session.make(item, attempt)
         self.is_usable = self._session.is_usable
         return made
 
-    def failed(self, item: PlannedFault, reason: str, log: Path | None = None) -> FaultOutcome:
+    def failed(self, item: FaultItem, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""
         return replace(item.outcome, started_at=now(), status="failed", reason=reason, known_limitation=None)
 
@@ -56,7 +56,7 @@ class FaultsProgress:
     def __init__(self, printer: Printer):
         self.printer = printer
 
-    def begin(self, item: PlannedFault) -> None:
+    def begin(self, item: FaultItem) -> None:
         """A fault begins."""
         deployment = item.deployment
         self.printer.show(f"{deployment.stack} with layer {deployment.layer}: {item.outcome.fault}")

@@ -16,7 +16,7 @@ from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.measure.run import machine_facts
-from bench.measure.run.plan import PlannedCase, Request, make_plan, record
+from bench.measure.run.plan import MeasuredCase, Request, make_plan, record
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import now
 from bench.measure.run.trial import LoadSettings
@@ -100,12 +100,12 @@ def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
         raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
 
 
-def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
+def cases_of(plan: Plan, project: UnderTest) -> tuple[MeasuredCase, ...]:
     """A case for each workload."""
     (stack,), (layer,), (size,) = plan.stacks, plan.layers, plan.sizes
     case = for_files(project, stack, layer, catalog.read().values[values.PRODUCTION], size)
     case = replace(case, database=Database(plan.database))
-    return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
+    return tuple(MeasuredCase(record(case, name), case) for name in plan.workloads)
 
 
 def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:

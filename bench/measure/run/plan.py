@@ -82,7 +82,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class PlannedCase:
+class MeasuredCase:
     """A case under a workload: its record in results, and its served form."""
 
     record: records.CaseRecord
@@ -227,12 +227,12 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
 # ------------------------------------------------------------------------------------- from plan to cases
 
 
-def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
+def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[MeasuredCase, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
 
     Raises BenchError if no case can run here.
     """
-    found: list[PlannedCase] = []
+    found: list[MeasuredCase] = []
     skips: list[Skip] = []
     problems = {size: sizes.problem(size) for size in map(catalog.read().size, plan.sizes)}
     for stack in plan.stacks:
@@ -246,7 +246,7 @@ def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[
                     skips.append(Skip(stack, layer, None, f"size {size.name} is not available here: {why}", size.name))
                     continue
                 served = replace(case, size=size)
-                found += [PlannedCase(record(served, name), served) for name in plan.workloads]
+                found += [MeasuredCase(record(served, name), served) for name in plan.workloads]
     if not found:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
@@ -270,7 +270,7 @@ def record(case: Case, workload: str) -> records.CaseRecord:
     )
 
 
-def recorded(recorded_cases: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[PlannedCase, ...]:
+def recorded(recorded_cases: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[MeasuredCase, ...]:
     """The cases of a resumed run. Raises BenchError if a case cannot run here any more."""
     resolved = functools.cache(resolve)
     planned = []
@@ -278,19 +278,19 @@ def recorded(recorded_cases: Iterable[records.CaseRecord], resolve: Resolve) -> 
         case = resolved(item.stack, item.layer)
         if isinstance(case, CannotRun):
             raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
-        planned.append(PlannedCase(item, replace(case, size=catalog.read().size(item.size))))
+        planned.append(MeasuredCase(item, replace(case, size=catalog.read().size(item.size))))
     return tuple(planned)
 
 
-def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
+def deployments(cases: Iterable[MeasuredCase]) -> list[list[MeasuredCase]]:
     """The cases brought up together: a stack with a layer and a size under its workloads."""
-    found: dict[tuple[str, str, str], list[PlannedCase]] = {}
+    found: dict[tuple[str, str, str], list[MeasuredCase]] = {}
     for case in cases:
         found.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
     return list(found.values())
 
 
-def round_of(cases: Sequence[PlannedCase], levels: Sequence[int], number: int, seed: int) -> list[Measurement]:
+def round_of(cases: Sequence[MeasuredCase], levels: Sequence[int], number: int, seed: int) -> list[Measurement]:
     """Every measurement of a round, in an order determined by the seed.
 
     Deployments are shuffled, and so are the measurements on each. Machines warm up and drift: in a fixed order the same

@@ -19,7 +19,7 @@ from bench.measure.run import guards, machine_facts, workload
 from bench.measure.run import plan as planning
 from bench.measure.run.local import LocalTestBed, TrialBed
 from bench.measure.run.outlook import Outlook
-from bench.measure.run.plan import Measurement, PlannedCase, Request, make_plan
+from bench.measure.run.plan import MeasuredCase, Measurement, Request, make_plan
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.schedules import Replay, Schedule, counting, counting_steps
 from bench.measure.run.session import Journal, Session, begin, now, resume
@@ -44,7 +44,7 @@ class Prepared:
     """
 
     info: RunInfo
-    cases: tuple[PlannedCase, ...]
+    cases: tuple[MeasuredCase, ...]
     tool: str
     environment: Callable[[], Environment]
     bed: Callable[[Journal, RunProgress], TrialBed]
@@ -163,7 +163,7 @@ def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affini
 
 
 def _environment(
-    cases: Iterable[PlannedCase],
+    cases: Iterable[MeasuredCase],
     plan: Plan,
     chosen: LoadSettings,
     bed: type[LocalTestBed],

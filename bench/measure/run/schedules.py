@@ -19,7 +19,7 @@ from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.records import CaseRecord, Ended, Plan
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.outlook import Outlook
-from bench.measure.run.plan import Deployment, Measurement, PlannedCase, deployments, round_of
+from bench.measure.run.plan import Deployment, MeasuredCase, Measurement, deployments, round_of
 from bench.measure.run.race import Races
 from bench.measure.stats import Table
 from bench.measure.stats.rate_search import FIRST_RATE, Limit, rate_near
@@ -103,7 +103,7 @@ def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, Rec
 # ------------------------------------------------------------------------------------- runs of trials
 
 
-def of_plan(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[Ended | None]:
+def of_plan(plan: Plan, cases: Sequence[MeasuredCase], outlook: Outlook) -> Schedule[Ended | None]:
     """The schedule of a run."""
     if plan.capacity:
         yield from capacity(plan, plan.capacity, cases, outlook)
@@ -121,7 +121,7 @@ def _trusted(item: Measurement, outlook: Outlook) -> Schedule[Trial]:
     return trial
 
 
-def rounds(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[tuple[None, list[Trial]]]:
+def rounds(plan: Plan, cases: Sequence[MeasuredCase], outlook: Outlook) -> Schedule[tuple[None, list[Trial]]]:
     """Every round; returns the trials."""
     order = []
     for number in range(1, plan.rounds + 1):
@@ -133,7 +133,7 @@ def rounds(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedu
     return None, trials
 
 
-def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[tuple[Ended, list[Trial]]]:
+def until_decided(plan: Plan, cases: Sequence[MeasuredCase], outlook: Outlook) -> Schedule[tuple[Ended, list[Trial]]]:
     """Rounds without the cases that cannot be the best any more; returns the reason for the end, and the trials.
 
     Rounds are never cut short: the cases measured last would have fewer figures. The first two are always made,
@@ -165,7 +165,7 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
     return "rounds", trials
 
 
-def at_one_rate(plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook) -> Schedule[None]:
+def at_one_rate(plan: Plan, cases: Sequence[MeasuredCase], trials: Sequence[Trial], outlook: Outlook) -> Schedule[None]:
     """An open loop at one rate for all cases: the latency of a saturated site is not a visitor's.
 
     The fastest cases come first, as the best use of the time.
@@ -177,7 +177,7 @@ def at_one_rate(plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial
 
 
 def latency(
-    plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook
+    plan: Plan, cases: Sequence[MeasuredCase], trials: Sequence[Trial], outlook: Outlook
 ) -> list[list[Measurement]]:
     """Measurements at the rate of their workload, size and database, by deployment, the fastest first.
 
@@ -235,7 +235,7 @@ def _place(case: CaseRecord | Trial) -> Place:
 # ------------------------------------------------------------------------------------- capacities
 
 
-def capacity(plan: Plan, limit: Limit, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[None]:
+def capacity(plan: Plan, limit: Limit, cases: Sequence[MeasuredCase], outlook: Outlook) -> Schedule[None]:
     """A staircase of rates for each case in each round."""
     order = []
     for number in range(1, plan.rounds + 1):

@@ -15,7 +15,7 @@ from bench.measure.records.trials import Trial
 from bench.measure.run import machine_facts, plan, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.outlook import Outlook
-from bench.measure.run.plan import Deployment, Measurement, PlannedCase, Request
+from bench.measure.run.plan import Deployment, MeasuredCase, Measurement, Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, rate_words
 from bench.measure.run.schedules import Schedule
@@ -105,7 +105,7 @@ class Tuner:
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
         self.ends: deque[str] = deque()
-        self._cases: dict[Settings, PlannedCase] = {}
+        self._cases: dict[Settings, MeasuredCase] = {}
         own = tunable(project, self.stack, self.layer, plan.changes)
         others = []
         for name in of_other_classes(self.stack):
@@ -144,7 +144,7 @@ class Tuner:
 
         yield from self.search.schedule(self._rounds, climb)
 
-    def _case(self, settings: Settings) -> PlannedCase:
+    def _case(self, settings: Settings) -> MeasuredCase:
         if settings not in self._cases:
             name = self.search.of(settings).variant(settings)
             case = self._resolve(name, self.layer)
@@ -152,7 +152,7 @@ class Tuner:
                 raise GlobalFault(f"{name} with layer {self.layer} cannot run here: {case.reason}")
             served = replace(case, size=self._first.served.size)
             record = plan.record(served, self.workload)
-            self._cases[settings] = PlannedCase(record, served)
+            self._cases[settings] = MeasuredCase(record, served)
             self.settings_of[record.case_id] = settings
         return self._cases[settings]
 

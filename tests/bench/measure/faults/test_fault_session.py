@@ -15,7 +15,7 @@ from bench.errors import DeploymentError
 from bench.measure.faults import fault_session, judge, kinds, visitors
 from bench.measure.faults.fault import Expected, Fault
 from bench.measure.faults.fault_context import FaultNotApplicable
-from bench.measure.faults.fault_session import FaultSession, PlannedFault
+from bench.measure.faults.fault_session import FaultItem, FaultSession
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.run.plan import Deployment
 from bench.serve.project.description import Description, Login
@@ -71,7 +71,7 @@ def made(monkeypatch):
         up = FaultSession(
             given.running, given.supervisor, given.versions, SITE, [], [], [], Path(), bounds, capacity=60.0
         )
-        return up.make(PlannedFault(outcome, Deployment(up.running.case, 1)), 1)
+        return up.make(FaultItem(outcome, Deployment(up.running.case, 1)), 1)
 
     make.log, make.seen = given.log, seen
     return make

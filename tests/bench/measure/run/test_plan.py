@@ -20,7 +20,7 @@ from tests.bench.measure.run.fake_sites import fake_case
 
 def case(stack, layer="none", workload="home"):
     record = CaseRecord("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
-    return plan.PlannedCase(record, fake_case(stack, layer))
+    return plan.MeasuredCase(record, fake_case(stack, layer))
 
 
 CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") for work in ("home", "login")]

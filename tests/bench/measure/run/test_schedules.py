@@ -15,7 +15,7 @@ import pytest
 
 from bench.interrupt import Interrupts
 from bench.measure.faults import prepare_faults as faults
-from bench.measure.faults.fault_session import PlannedFault
+from bench.measure.faults.fault_session import FaultItem
 from bench.measure.records.capacity import MAX_REPEATS
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import read_run
@@ -309,7 +309,7 @@ def planned_faults():
     deployment = Deployment(case("one").served, 1)
     named = ("one", "none", "unlimited", "sqlite")
     outcomes = [FaultOutcome(name, *named, name, "killed", 1, "", "ok") for name in ("worker", "database", "memory")]
-    return [PlannedFault(outcome, deployment) for outcome in outcomes]
+    return [FaultItem(outcome, deployment) for outcome in outcomes]
 
 
 CAPACITY = replace(INFO.plan, capacity=Limit("p95", 200.0), mode="open", levels=(), rounds=2)
@@ -340,7 +340,7 @@ def cases_of(kind):
     """The cases that a run begins with."""
     if kind == "tune":
         usual = resolve(*PLANS["tune"].stacks, "none")
-        return [planning.PlannedCase(planning.record(usual, "home"), usual)]
+        return [planning.MeasuredCase(planning.record(usual, "home"), usual)]
     return PAIR if kind == "capacity" else cases()
 
 
