@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -31,11 +31,30 @@ from bench.verify.suite import all_checks
 
 FOLDER = Path(__file__).parent / "reference"
 STATUSES = [
-    ("0", "done"),
+    ("0", "done; `up` also after Ctrl-C, once it serves"),
     ("1", "something failed: a check, a trial, a fault, a finding that is an error"),
     ("2", "it could not be done: a wrong argument, a missing program"),
     ("130, 143", "interrupted by Ctrl-C or SIGTERM; everything it started is stopped"),
+    ("141", "the reader of its output has gone, as after `| head`"),
 ]
+# Variables that no settings module of the kit's site reads, by the reader.
+OTHER_VARIABLES = {
+    "The command benchapp": [
+        ("BENCHAPP_STATE", "the folder of rows, copies of databases and environments"),
+        ("XDG_STATE_HOME", "without it, of an installed package: that folder is `benchapp` below this one"),
+        ("BENCH_USER", "as root: the user that runs servers, instead of the user of `sudo`, or `nobody`"),
+        ("UV_PROJECT_ENVIRONMENT", "the project's environment, as uv has it"),
+        ("VIRTUAL_ENV", "the active environment, of a project without another"),
+    ],
+    "The settings laid over another project's": [
+        ("BENCHAPP_OUTSIDE", "1 in `env_file`: storages, caches, mail and tasks of other machines are used"),
+        ("BENCHAPP_DATABASE_URL", "the database `default`; on a host in `secrets.env`"),
+        ("BENCHAPP_POOL", "how connections are kept, as the value `pool`: none, conn_max_age, django, pgbouncer"),
+    ],
+    "Commands on a host": [
+        ("BENCHAPP_STEP_LIMIT", "seconds that a step of `benchapp-deploy` may take, 900 by default"),
+    ],
+}
 
 
 def write_all() -> None:
@@ -60,7 +79,7 @@ def write_all() -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace a page that has another text, at once: a build beside this one reads it whole."""
+    """Replace a page that has another text, at once: a concurrent build reads it whole."""
     if path.is_file() and path.read_text("utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,26 +120,41 @@ def _command_line() -> str:
     top = main.parser(main.COMMANDS)
     parts = ["# Command line", f"{top.description}", "Every command ends with one of these exit codes:"]
     parts.append(_table(("code", "meaning"), STATUSES))
-    for action in top._actions:
-        if not isinstance(action, argparse._SubParsersAction):
-            continue
-        for name, command in action.choices.items():
-            parts += _command(name, main.COMMANDS[name], command)
+    for name, command in _commands_of(top):
+        parts += _command(name, main.COMMANDS[name], command)
+        for inner, part in _commands_of(command):
+            parts += _command(f"{name} {inner}", "", part)
     return "\n\n".join(parts)
 
 
+def _commands_of(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+    """The commands of a parser, by name."""
+    found = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += action.choices.items()
+    return found
+
+
 def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[str]:
-    parts = [f"## {name}", _sentence(command.description or summary)]
+    parts = [f"## {name}"]
+    if about := command.description or summary:
+        parts.append(_sentence(about))
     for group in command._action_groups:
-        rows = [
-            _option(item) for item in group._group_actions if item.dest != "help" and item.help != argparse.SUPPRESS
-        ]
+        rows = [_option(item) for item in group._group_actions if _is_shown(item)]
         if rows:
             parts.append(f"**{(group.title or '').capitalize()}**")
             parts.append(_table(("option", "meaning"), rows))
     if command.epilog:
         parts.append(f"```text\n{command.epilog.strip().replace(PROGRAM, 'benchapp')}\n```")
     return parts
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    """False for help, hidden options, and commands, which have sections."""
+    if isinstance(action, argparse._SubParsersAction):
+        return False
+    return action.dest != "help" and action.help != argparse.SUPPRESS
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:
@@ -137,9 +171,19 @@ def _stacks() -> dict[str, str]:
     """A page a stack, and their index."""
     stacks = catalog.read().stacks
     pages = {f"stacks/{name}.md": _stack(stack) for name, stack in stacks.items()}
-    links = "\n".join(stacks)
-    pages["stacks/index.md"] = f"# Stacks\n\n```{{toctree}}\n:maxdepth: 1\n\n{links}\n```"
+    about = (
+        "A stack is a chain of servers. Its page has the chain, what its servers are known not to do, and their files. "
+        "[Stacks and layers](../../stacks.md) compares them."
+    )
+    pages["stacks/index.md"] = _listing("Stacks", about, {name: stack.title for name, stack in stacks.items()})
     return pages
+
+
+def _listing(title: str, about: str, items: Mapping[str, str]) -> str:
+    """An index page: a table of pages, which the menu has, too."""
+    rows = [(f"[`{name}`]({name}.md)", text) for name, text in items.items()]
+    menu = "\n".join(["```{toctree}", ":hidden:", "", *items, "```"])
+    return f"# {title}\n\n{about}\n\n{_table(('name', 'what it is'), rows)}\n\n{menu}"
 
 
 def _stack(stack: Stack) -> str:
@@ -165,8 +209,11 @@ def _layers() -> dict[str, str]:
     """A page a layer, and their index."""
     layers = catalog.read().layers
     pages = {f"layers/{name}.md": _layer(layer) for name, layer in layers.items()}
-    links = "\n".join(layers)
-    pages["layers/index.md"] = f"# Layers\n\n```{{toctree}}\n:maxdepth: 1\n\n{links}\n```"
+    about = (
+        "A layer is a caching strategy over a stack. Its page says what it caches and where, what a write invalidates, "
+        "and which checks it cannot pass. [Is a caching layer safe?](../../cache-safety.md) says how to prove it."
+    )
+    pages["layers/index.md"] = _listing("Layers", about, {name: layer.about for name, layer in layers.items()})
     return pages
 
 
@@ -254,7 +301,10 @@ def _picture(boxes: Sequence[str]) -> str:
 
 def _checks() -> str:
     """A section a group, with a line a check."""
-    parts = ["# Checks", "`benchapp verify` makes these on a stack with a layer. `--check NAME` makes one of them."]
+    parts = [
+        "# Checks",
+        "`benchapp verify` makes these; without a layer only the group `behaviour`. `--check NAME` makes one of them.",
+    ]
     for group, promise in CHECK_GROUPS.items():
         checks = [check for check in all_checks() if check.group == group]
         parts += [f"## {group}", _sentence(promise)]
@@ -293,7 +343,7 @@ def _result_files() -> str:
 
 
 def _meaning(value: dict[str, Any]) -> str:
-    """The description of a property, also where it may be null."""
+    """The description of a property, also of one that may be null."""
     found = [value, *value.get("anyOf", ())]
     return next((item["description"] for item in found if "description" in item), "")
 
@@ -348,18 +398,25 @@ def _environment() -> str:
     lines = source.splitlines()
     rows = []
     for statement in ast.parse(source).body:
-        found = VARIABLE.search(ast.unparse(statement))
+        # Of a condition and its body the body has the kind.
+        found = list(VARIABLE.finditer(ast.unparse(statement)))
         meaning = _sentence(_comment_above(lines, statement.lineno))
         if found and meaning:
-            kind, name = filter(None, found.groups())
+            kind, name = filter(None, found[-1].groups())
             rows.append((f"`{name}`", kind.replace("_", " "), meaning))
-    return "\n\n".join(
-        [
-            "# Environment variables",
-            "The kit's own site is configured by these. A variable that cannot be understood stops it with one line.",
-            _table(("variable", "kind", "meaning"), rows),
-        ]
-    )
+    parts = [
+        "# Environment variables",
+        "## The demo site",
+        "Its settings read these. A variable that cannot be understood stops the site with one line.",
+        _table(("variable", "kind", "meaning"), rows),
+        "`CACHING_<LAYER>=1` adds a layer of `benchapp.caching`, `CACHING_<LAYER>_<OPTION>` one with options, such as "
+        "`CACHING_STATICGENERATOR_ROOT`: [all of them](../caching.md#layers). The settings laid over another project's "
+        "read them, too.",
+    ]
+    for reader, variables in OTHER_VARIABLES.items():
+        described = [(f"`{name}`", _sentence(meaning)) for name, meaning in variables]
+        parts += [f"## {reader}", _table(("variable", "meaning"), described)]
+    return "\n\n".join(parts)
 
 
 def _comment_above(lines: Sequence[str], number: int) -> str:

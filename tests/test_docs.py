@@ -13,6 +13,7 @@ import pytest
 
 from bench import paths
 from bench.serve.catalog import catalog
+from bench.serve.project import description
 from tests import once
 
 pytestmark = pytest.mark.long
@@ -95,9 +96,27 @@ def test_the_keys_of_a_project_are_those_of_its_file(reference):
     assert "[tool.benchapp]" in titles
     assert [title for title in titles if not title.startswith("[tool.benchapp")] == []
     keys = re.findall("^[|] `([^|]+)` [|]", reference(".", "project-keys"), flags=re.M)
-    assert {"settings", "harmless"} < set(keys)
+    shown = {name for names in keys for name in names.split("`, `")}
+    for struct in (description.Description, description.Requests, description.Login, description.Write):
+        assert shown >= {*struct.__struct_fields__} - {"start"}
     # It is found, whatever a file says.
     assert "start" not in keys
+
+
+def test_the_command_line_has_commands_of_commands(reference):
+    section = reference(".", "command-line").partition("## hosts check\n")[2].partition("\n## ")[0]
+    assert "| `--inventory " in section
+
+
+def test_variables_that_the_settings_of_the_site_do_not_read_are_read_elsewhere(reference):
+    page = reference(".", "environment")
+    assert "| `BENCHAPP_PUBLIC` | json |" in page
+    names = re.findall(r"^[|] `([A-Z_]+)` [|]", page.partition("## The command benchapp\n")[2], flags=re.M)
+    assert {"BENCHAPP_STATE", "BENCH_USER", "BENCHAPP_STEP_LIMIT"} < set(names)
+    folders = [paths.PACKAGE, paths.KIT / "benchapp_overlay", paths.DEPLOY / "production"]
+    sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".j2")]
+    text = "".join(path.read_text("utf-8") for path in sources)
+    assert [name for name in names if name not in text] == []
 
 
 def boxes_of(site, kind, name):

@@ -46,12 +46,12 @@ _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp.workloads.NAME]`: requests of visitors, from one source.
 
-    urls   steps in their order, such as paths (bench.measure.run.workload)
-    file   a file with a step in each line
-    har    a HAR 1.2 file, saved by a browser
-    log    an access log
-    fields the format of the log's lines, `{host} [{time}] "{request}" {} {status}`; a known format when None
-    title  the name in reports; the source when None
+    urls    steps in their order, such as paths (bench.measure.run.workload)
+    file    a file with a step in each line
+    har     a HAR 1.2 file, saved by a browser
+    log     an access log
+    fields  the format of the log's lines, `{host} [{time}] "{request}" {} {status}`; a known format when None
+    title   the name in reports; the source when None
     """
 
     urls: tuple[str, ...] = ()
