@@ -41,7 +41,7 @@ STATUSES = [
 OTHER_VARIABLES = {
     "The command benchapp": [
         ("BENCHAPP_STATE", "the folder of rows, copies of databases and environments"),
-        ("XDG_STATE_HOME", "without it, of an installed package: that folder is `benchapp` below this one"),
+        ("XDG_STATE_HOME", "without BENCHAPP_STATE an installed package has that folder below this one, as `benchapp`"),
         ("BENCH_USER", "as root: the user that runs servers, instead of the user of `sudo`, or `nobody`"),
         ("UV_PROJECT_ENVIRONMENT", "the project's environment, as uv has it"),
         ("VIRTUAL_ENV", "the active environment, of a project without another"),
@@ -120,19 +120,21 @@ def _command_line() -> str:
     top = main.parser(main.COMMANDS)
     parts = ["# Command line", f"{top.description}", "Every command ends with one of these exit codes:"]
     parts.append(_table(("code", "meaning"), STATUSES))
-    for name, command in _commands_of(top):
+    for name, _, command in _commands_of(top):
         parts += _command(name, main.COMMANDS[name], command)
-        for inner, part in _commands_of(command):
-            parts += _command(f"{name} {inner}", "", part)
+        for inner, summary, part in _commands_of(command):
+            parts += _command(f"{name} {inner}", summary, part)
     return "\n\n".join(parts)
 
 
-def _commands_of(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
-    """The commands of a parser, by name."""
+def _commands_of(parser: argparse.ArgumentParser) -> list[tuple[str, str, argparse.ArgumentParser]]:
+    """The commands of a parser: name, summary and parser."""
     found = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found += action.choices.items()
+            summaries = {item.dest: item.help or "" for item in action._choices_actions}
+            for name, command in action.choices.items():
+                found.append((name, summaries.get(name, ""), command))
     return found
 
 
