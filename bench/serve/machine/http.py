@@ -21,6 +21,7 @@ import h11
 
 from bench.errors import BenchError
 
+PORTS = {"http": 80, "https": 443}
 TIMEOUT_S = 10.0
 # The longest block of headers of a response.
 MAX_HEAD_BYTES = 1 << 20
@@ -82,9 +83,9 @@ class Target:
             port = parts.port
         except ValueError:
             parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        if parts.scheme not in PORTS or not parts.hostname or parts.path not in ("", "/"):
             raise BenchError(f"{url}: not the address of a site; write it as http://127.0.0.1:8000/")
-        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+        return cls(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
 
     @property
     def netloc(self) -> str:
@@ -92,8 +93,7 @@ class Target:
         host = self.host
         if ":" in self.host:
             host = f"[{self.host}]"
-        default = {"http": 80, "https": 443}[self.scheme]
-        if self.port == default:
+        if self.port == PORTS[self.scheme]:
             return host
         return f"{host}:{self.port}"
 
@@ -123,7 +123,10 @@ class ConnectionClosed(BadResponse):
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as built; `origin` is the target, such as http://127.0.0.1:8000.
+    """One request; `origin` is the target, such as http://127.0.0.1:8000.
+
+    headers  a character from "\\udc80" to "\\udcff" stands for one byte that is not UTF-8
+    host     the Host header: empty for the target's own, None for no such header
 
     A curl command lets a reader repeat the failure.
     """
@@ -153,6 +156,24 @@ class Sent:
         if not text:
             return f"{self.method} {path}"
         return f"{self.method} {path} with {text}"
+
+    def encoded(self, target: Target) -> bytes:
+        """The bytes of the request to this target."""
+        path = self.path
+        if isinstance(path, str):
+            path = path.encode("utf-8")
+        lines = [b"%s %s HTTP/%s" % (self.method.encode(), path, self.version.encode())]
+        if self.host is not None:
+            lines.append(b"Host: " + (self.host or target.netloc).encode())
+        given = [*self.headers]
+        if target.via:
+            given = [*target.via.headers, *given]
+        names = {name.lower() for name, _ in given}
+        given += [(name, value) for name, value in USUAL if name.lower() not in names]
+        if self.body is not None and not names & {"content-length", "transfer-encoding"}:
+            given.append(("Content-Length", str(len(self.body))))
+        lines += [f"{name}: {value}".encode("utf-8", "surrogateescape") for name, value in given]
+        return b"\r\n".join(lines) + b"\r\n\r\n" + (self.body or b"")
 
     @property
     def command(self) -> str:
@@ -204,7 +225,13 @@ def _quoted(word: str) -> str:
     if word.isascii() and word.isprintable():
         return shlex.quote(word)
     raw = word.encode("utf-8", "surrogateescape")
-    return "$'" + "".join(chr(it) if 32 <= it < 127 and it not in b"'\\" else f"\\x{it:02x}" for it in raw) + "'"
+    quoted = ""
+    for byte in raw:
+        if 32 <= byte < 127 and byte not in b"'\\":
+            quoted += chr(byte)
+        else:
+            quoted += f"\\x{byte:02x}"
+    return f"$'{quoted}'"
 
 
 def _shown(name: str, value: str) -> str:
@@ -260,7 +287,9 @@ class Response:
 
 
 def pairs(headers: Headers) -> tuple[tuple[str, str], ...]:
-    return tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    if isinstance(headers, Mapping):
+        return tuple(headers.items())
+    return tuple(headers)
 
 
 def build(
@@ -269,28 +298,10 @@ def build(
     path: str | bytes,
     headers: Headers = (),
     body: bytes | None = None,
-    *,
     host: str | None = "",
-    version: str = "1.1",
 ) -> bytes:
-    """The bytes of one request.
-
-    headers  a character from "\\udc80" to "\\udcff" stands for one byte that is not UTF-8
-    host     the Host header: empty for the target's own, None for no such header
-    """
-    raw = path if isinstance(path, bytes) else path.encode("utf-8")
-    lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
-    if host is not None:
-        lines.append(b"Host: " + (host or target.netloc).encode())
-    given = [*pairs(headers)]
-    if target.via:
-        given = [*target.via.headers, *given]
-    names = {name.lower() for name, _ in given}
-    given += [(name, value) for name, value in USUAL if name.lower() not in names]
-    if body is not None and not names & {"content-length", "transfer-encoding"}:
-        given.append(("Content-Length", str(len(body))))
-    lines += [f"{name}: {value}".encode("utf-8", "surrogateescape") for name, value in given]
-    return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
+    """The bytes of one request; see Sent."""
+    return Sent(target.origin, method, path, pairs(headers), body, host).encoded(target)
 
 
 def chunked(data: bytes, size: int = 16) -> bytes:
@@ -358,12 +369,11 @@ class ClientConnection(Generic[AnyResponse]):
     def exchange(self, method: str, path: str | bytes, headers: Headers = (), **how: Any) -> AnyResponse:
         """Send one request and read its response; exceptions carry the request as `sent`.
 
-        how  body, host and version: see build
+        how  body, host and version: see Sent
         """
-        headers = pairs(headers)
-        sent = Sent(self.target.origin, method, path, headers, **how)
+        sent = Sent(self.target.origin, method, path, pairs(headers), **how)
         try:
-            self.send(build(self.target, method, path, headers, **how))
+            self.send(sent.encoded(self.target))
             return self.read(method, sent=sent)
         except (BadResponse, OSError) as error:
             error.sent = sent  # type: ignore[union-attr]

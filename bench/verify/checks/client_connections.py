@@ -121,10 +121,10 @@ def _paths(context: Context) -> list[str]:
 @check("protocol-word")
 def protocol_word(context: Context) -> Iterator[Finding]:
     """A request line with a word after the protocol is refused, or gets a correct status line."""
-    request = http.build(context.target, "GET", context.site.url("home"), version="1.1 x")
+    request = http.Sent(context.target.origin, "GET", context.site.url("home"), version="1.1 x")
     try:
         with Connection(context.target) as connection:
-            connection.send(request)
+            connection.send(request.encoded(context.target))
             response = connection.read()
     except (ConnectionClosed, ConnectionResetError):
         return
