@@ -43,18 +43,21 @@ def usable_databases():
     return found
 
 
-def page(path, settings, aliases, harmless, timeout_s):
+def page(path, aliases, harmless, timeout_s):
     """Render a path of the site's own host for an anonymous visitor, note use of the session, and roll these databases
     back; `here` is the status under the host 127.0.0.1.
     """
+    from django.conf import settings
+
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
-    found = _requested(path, host, settings, aliases, harmless, timeout_s)
+    found = _requested(path, host, aliases, harmless, timeout_s)
     if host == HERE or found["status"] != 200:
         return found
-    return {**found, "here": _requested(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
+    return {**found, "here": _requested(path, HERE, aliases, harmless, timeout_s)["status"]}
 
 
-def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
+def _requested(path, host, aliases, harmless, timeout_s, undone=None):
+    from django.conf import settings
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -68,13 +71,13 @@ def _requested(path, host, settings, aliases, harmless, timeout_s, undone=None):
         if aliases:
             queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
         noted = stack.enter_context(causes())
-        readers = stack.enter_context(readers_of(settings, harmless, noted))
+        readers = stack.enter_context(readers_of(harmless, noted))
         response = _response(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
         if getattr(response, "streaming", False):
             # It may never end.
             response.close()
     if not undone and _refuses_to_be_inside(response, transaction):
-        return _requested(path, host, settings, aliases, harmless, timeout_s, rolled_back_unseen)
+        return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen)
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
     found = dict(reversed(noted))
@@ -149,7 +152,9 @@ def rolled_back_unseen(transaction, alias):
 def _refuses_to_be_inside(response, transaction):
     """True if a transaction of the project's own kind raised the error of a page as it began."""
     raised = getattr(response, "exc_info", None)
-    frames = list(traceback.walk_tb(raised[1].__traceback__)) if raised else []
+    if not raised:
+        return False
+    frames = list(traceback.walk_tb(raised[1].__traceback__))
     return bool(frames) and isinstance(frames[-1][0].f_locals.get("self"), transaction.Atomic)
 
 
@@ -260,7 +265,9 @@ def _is_in_key(name, response):
         return True
     varies = response.headers.get("Vary", "").lower().replace(",", " ").split()
     kind, _, header = name.partition(" ")
-    return (header if kind == "header" else "cookie") in varies
+    if kind == "header":
+        return header in varies
+    return "cookie" in varies
 
 
 def _watched_part(noted, render):
@@ -295,13 +302,14 @@ def _forget_user(context):
 
 
 @contextlib.contextmanager
-def readers_of(settings, harmless, noted):
+def readers_of(harmless, noted):
     """Yields a dictionary that gets each read of the visitor that keeps the page out of the layers, by the layers'
     names (`cookie:theme`, `user-agent`), each with its reader, `site1.country.Country`.
 
     `noted` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched at the
     place of CachingMiddleware.
     """
+    from django.conf import settings
     from django.test import override_settings
 
     middleware = [name for name in settings.MIDDLEWARE if not name.startswith(TOOLBAR)]
@@ -309,8 +317,12 @@ def readers_of(settings, harmless, noted):
     ours = f"{__name__}.{watch_reads.__name__}"
     names = [name for name in settings.ALLOWED_HOSTS if name == "*" or name not in LOCAL]
     several = len({name.lstrip(".") for name in names}) > 1 or any(name.startswith((".", "*")) for name in names)
-    left_out = {entry if entry.startswith("cookie:") else entry.lower() for entry in harmless}
-    left_out |= {"scheme"} if several else {"scheme", "host"}
+    left_out = {"scheme"}
+    if not several:
+        left_out.add("host")
+    for entry in harmless:
+        # Names of cookies have large letters, too.
+        left_out.add(entry if entry.startswith("cookie:") else entry.lower())
     readers = {}
 
     def note(name):

@@ -158,7 +158,7 @@ def add_pages(facts, question, settings, patterns):
 
     @functools.lru_cache
     def get_page(path):
-        return page(path, settings, aliases, question["harmless"], question["page_timeout_s"])
+        return page(path, aliases, question["harmless"], question["page_timeout_s"])
 
     filled_later = question["generated"] and not question["database"]
     facts["rows_as_served"] = bool(looked_at) and not facts["migrations_left"] and not filled_later
