@@ -195,14 +195,9 @@ def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
         if own:
             Path(*link).unlink(missing_ok=True)
             Path(*link).symlink_to(own)
-    return supervise.start(
-        unit,
-        made.command(unit),
-        env=made.environment(unit) | env,
-        cwd=Path(made.places.project),
-        log=Path(made.places.logs) / f"{unit}.log",
-        identity=made.identity,
-    )
+    log = Path(made.places.logs) / f"{unit}.log"
+    project = Path(made.places.project)
+    return supervise.start(made.command(unit), log, made.identity, env=made.environment(unit) | env, cwd=project)
 
 
 @contextlib.contextmanager

@@ -36,16 +36,12 @@ class Running:
 
     ready_s  seconds from the first server started to the first healthy response
     notes    notes for readers of the results
-    group    the control group of its size, None without one
     releases the releases of the project, if the deployment serves releases instead of the checkout
     memory_idle_bytes  PSS of every process tree when all had just become ready; None if unknown
     """
 
-    case: Case
-    layout: Layout
     services: Services
     chain: Chain
-    group: Group | None
     ready_s: float
     notes: list[str]
     releases: Releases | None = None
@@ -53,6 +49,19 @@ class Running:
 
     def __post_init__(self) -> None:
         self._note_memory()
+
+    @property
+    def case(self) -> Case:
+        return self.chain.placed.case
+
+    @property
+    def layout(self) -> Layout:
+        return self.chain.launcher.layout
+
+    @property
+    def group(self) -> Group | None:
+        """The control group of its size, None without one."""
+        return self.chain.launcher.group
 
     @property
     def url(self) -> str:
@@ -225,13 +234,12 @@ def deployed(
         copies = None
         if releases:
             copies = Releases(project, layout, identity)
-        launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(placed, layout, launcher, cleanup, progress, copies, shares)
+        launcher = Launcher(identity, layout, register, group)
+        yield _brought_up(placed, launcher, cleanup, progress, copies, shares)
 
 
 def _brought_up(
     placed: Placed,
-    layout: Layout,
     launcher: Launcher,
     cleanup: ExitStack,
     progress: Callable[[str], None],
@@ -244,32 +252,34 @@ def _brought_up(
     # The commit's pages were inspected before the rows were migrated to the commit.
     health.require_page(project, chosen.of_project and project.base is None)
     progress(f"starting {case.name}: database and services")
-    _prepare_front(placed, layout, launcher)
+    _prepare_front(placed, launcher)
     commands.make_files(project, launcher.identity)
-    given = dict(case.user_env)
-    database.check(project, chosen, {**render.site_env(placed), **given} if given else {}, launcher.identity)
+    tried = {}
+    if case.user_env:
+        tried = {**render.site_env(placed), **case.user_env}
+    database.check(project, chosen, tried, launcher.identity)
     commands.collect_static(project, launcher.identity)
     commands.link_media(project, launcher.identity)
     if releases:
         placed = replace(placed, places=releases.begin(placed.places))
-    services = Services(placed, layout, launcher)
+    services = Services(placed, launcher)
     cleanup.callback(services.stop)
     url = _start_services(services, case, shares)
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
         progress(f"starting {case.name}: its first page")
-        broken = health.require(project, url, given, launcher.identity)
+        broken = health.require(project, url, dict(case.user_env), launcher.identity)
     begun = time.monotonic()
-    env = _site_env(placed, layout, url, marked=releases is not None)
+    env = _site_env(placed, launcher.layout, url, marked=releases is not None)
     placed = placed.wired(ports.free_port)
-    render.write_files(placed, layout.conf)
+    render.write_files(placed, launcher.layout.conf)
     chain = Chain(placed, launcher, env)
     cleanup.callback(chain.stop)
     progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
     with _naming_silent_caches(case):
         chain.start()
     took_s, notes = time.monotonic() - begun, [*_notes(case, launcher), *broken]
-    return Running(case, layout, services, chain, launcher.group, took_s, notes, releases)
+    return Running(services, chain, took_s, notes, releases)
 
 
 @contextmanager
@@ -280,10 +290,10 @@ def database_only(case: Case, progress: Callable[[str], None] = _show_nothing) -
         layout = cleanup.enter_context(directories(project, None, "database"))
         register = cleanup.enter_context(orphans.Register(layout.scratch))
         identity = project.worker(layout.run_dir)
-        launcher = Launcher(identity, layout.sockets, layout.logs, register, None)
+        launcher = Launcher(identity, layout, register)
         commands.make_files(project, identity)
         placed = Placed(case, layout.places(project, identity, ports.free_port()))
-        services = Services(placed, layout, launcher)
+        services = Services(placed, launcher)
         cleanup.callback(services.stop)
         url = _start_services(services, replace(case, services=()), None)
         database.prepare(project.by_the_instrument, chosen, url, identity, progress)
@@ -292,23 +302,23 @@ def database_only(case: Case, progress: Callable[[str], None] = _show_nothing) -
 
 def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict[str, str]:
     """The environment of the application server; with `marked` each page names the release that rendered the page."""
-    return {
-        **commands.site_environment(placed.case.project, url, layout.sockets),
-        "BENCHAPP_STATIC_ROOT": placed.places.static_root,
-        **site_env(placed),
-        **(MARKED if marked else {}),
-        **placed.case.user_env,
-    }
+    env = commands.site_environment(placed.case.project, url, layout.sockets)
+    env["BENCHAPP_STATIC_ROOT"] = placed.places.static_root
+    env |= site_env(placed)
+    if marked:
+        env |= MARKED
+    return {**env, **placed.case.user_env}
 
 
 def _notes(case: Case, launcher: Launcher) -> list[str]:
     """Notes for readers of the results: on layers, the project, its rows, and the user of the servers."""
-    notice = launcher.identity.notice
-    of_project = [*case.project.notes, *database.notes(case.project, case.database)]
-    return [*case.notes, *of_project, *([notice] if notice else [])]
+    found = [*case.notes, *case.project.notes, *database.notes(case.project, case.database)]
+    if launcher.identity.notice:
+        found.append(launcher.identity.notice)
+    return found
 
 
-def _prepare_front(placed: Placed, layout: Layout, launcher: Launcher) -> None:
+def _prepare_front(placed: Placed, launcher: Launcher) -> None:
     """Check that the front port is free, and make the certificate of a TLS listener."""
     places = placed.places
     if Address(places.bind, places.port).accepts():
@@ -317,8 +327,8 @@ def _prepare_front(placed: Placed, layout: Layout, launcher: Launcher) -> None:
         return
     if not placed.front.tls:
         raise BenchError(f"{placed.case.stack.name}: {placed.front.name} has no TLS listener; use listener=plain")
-    make_certificate(layout.tls)
-    launcher.identity.give_tree(layout.tls)
+    make_certificate(launcher.layout.tls)
+    launcher.identity.give_tree(launcher.layout.tls)
 
 
 def _start_services(services: Services, case: Case, shares: Services | None) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import DeploymentError
+from bench.serve.deployment.layout import Layout
 from bench.serve.deployment.program import OPEN_FILES, Program
 from bench.serve.machine import supervise
 from bench.serve.machine.cgroups import Group
@@ -21,28 +22,29 @@ from bench.serve.project import commands
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts programs as one user, with their output in `logs`, and registers the processes.
+    """Starts programs as one user, and registers the processes.
 
-    home   default working and home directory of a program
-    group  the control group of the deployment's size, for servers and services; preparing commands run outside
+    layout  has the directory of the programs' output, and the default working and home directory
+    group   the control group of the deployment's size, for servers and services; preparing commands run outside
     """
 
     identity: Identity
-    home: Path
-    logs: Path
+    layout: Layout
     register: Register
     group: Group | None = None
 
     @property
     def clean_env(self) -> dict[str, str]:
         """The environment of programs without any need of the site."""
-        return commands.clean_environment(self.home)
+        return commands.clean_environment(self.layout.sockets)
 
     @property
     def _limited(self) -> Identity:
         """The user, with the limits of a unit: the control group of the size, and the number of open files."""
-        group = self.group.join if self.group else ()
-        return replace(self.identity, prefix=(*group, *_open_files(), *self.identity.prefix))
+        prefix = (*_open_files(), *self.identity.prefix)
+        if self.group:
+            prefix = (*self.group.join, *prefix)
+        return replace(self.identity, prefix=prefix)
 
     def start(self, program: Program, env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
         """The program, started; raises DeploymentError for a program that cannot be executed.
@@ -50,26 +52,19 @@ class Launcher:
         env  the environment of every program or of the site; the program's own variables win
         how  for `supervise.start`
         """
-        process = supervise.start(
-            program.name,
-            program.argv,
-            env={**env, **program.env},
-            cwd=cwd or self.home,
-            log=self.logs / f"{program.name}.log",
-            identity=self._limited,
-            **how,
-        )
+        log, folder = self.layout.log_of(program.name), cwd or self.layout.sockets
+        process = supervise.start(program.argv, log, self._limited, env={**env, **program.env}, cwd=folder, **how)
         self.register.add(process.pid)
         return process
 
     def run(self, name: str, argv: list[str]) -> None:
         """Run a program to its end; raises DeploymentError with its last line on failure."""
-        log = self.logs / f"{name}.log"
+        log = self.layout.log_of(name)
         with log.open("ab") as output:
             done = subprocess.run(
                 [*self.identity.prefix, *argv],
                 env=self.clean_env,
-                cwd=self.home,
+                cwd=self.layout.sockets,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -93,6 +93,10 @@ class Layout:
     def logs(self) -> Path:
         return self.run_dir / "logs"
 
+    def log_of(self, program: str) -> Path:
+        """The log of a program's output."""
+        return self.logs / f"{program}.log"
+
     @property
     def store(self) -> Path:
         """The directory of pages that servers cache in files."""
@@ -118,8 +122,7 @@ class Layout:
 
     def empty_store(self) -> None:
         """Remove all files from the servers' caches."""
-        for path in self.store.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        empty(self.store)
 
     def places(self, project: UnderTest, identity: Identity, port: int) -> HostPaths:
         """The places of a deployment on this port of the loopback interface."""
@@ -168,6 +171,15 @@ def directories(project: UnderTest, run_dir: Path | None, name: str) -> Iterator
             if not temporary:
                 raise
             raise _with_saved_logs(error, layout.logs, project.var / "logs" / name) from None
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a directory."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> DeploymentError:

@@ -14,7 +14,6 @@ from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Service
 from bench.serve.deployment import render
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import Layout
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import Program, of_service, service_env
 from bench.serve.machine import supervise
@@ -48,9 +47,9 @@ class Services:
     database_url  the URL of the site's database; that of its service after the start
     """
 
-    def __init__(self, placed: Placed, layout: Layout, launcher: Launcher):
+    def __init__(self, placed: Placed, launcher: Launcher):
         self.database_url = placed.case.database.url
-        self._placed, self._layout, self._launcher = placed, layout, launcher
+        self._placed, self._layout, self._launcher = placed, launcher.layout, launcher
         self._started: dict[str, _Started] = {}
         self._stopped: set[str] = set()
         self._locks = ExitStack()

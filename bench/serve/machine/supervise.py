@@ -10,10 +10,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -116,10 +117,9 @@ class Process:
             if status < 0:
                 how = f"was killed by {signal.Signals(-status).name}"
             # A program says why it ends or aborts. What another signal kills writes nothing at its end.
-            words = ""
             if status >= 0 or status == -signal.SIGABRT:
-                words = self._last_words()
-            self._death = DeploymentError(f"{self.name} {how}{f': {words}' if words else ''}", self.log)
+                how = ": ".join(filter(None, [how, self._last_words()]))
+            self._death = DeploymentError(f"{self.name} {how}", self.log)
         return self._death
 
     def _last_words(self) -> str:
@@ -131,22 +131,22 @@ class Process:
 
 
 def start(
-    name: str,
     argv: list[str],
-    *,
-    env: dict[str, str],
-    cwd: Path,
     log: Path,
     identity: Identity,
+    *,
     stop_signal: str = "TERM",
-    pass_fds: Sequence[int] = (),
     stdin: int = subprocess.DEVNULL,
+    **how: Any,
 ) -> Process:
-    """Start `argv` as `identity`, its output appended to `log`; the kernel stops the process when the instrument is
-    killed.
+    """Start `argv` as `identity`, its output appended to `log`, a file named after the program; the kernel stops the
+    process when the instrument is killed.
+
+    how  for subprocess.Popen: env, cwd, and pass_fds
 
     Raises DeploymentError if `argv` cannot be executed.
     """
+    name = log.stem
     with log.open("ab") as output:
         log_begins = output.tell()
         # A server that opens its standard error by name must be allowed to.
@@ -154,13 +154,11 @@ def start(
         try:
             popen = subprocess.Popen(
                 [*identity.ending_by(stop_signal).prefix, *argv],
-                env=env,
-                cwd=cwd,
                 stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=pass_fds,
+                **how,
             )
         except OSError as error:
             raise DeploymentError(f"{name}: cannot start {argv[0]}: {error.strerror}", log) from None
@@ -192,10 +190,13 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         nonlocal status, broken_since
         waited_s = time.monotonic() - begun
         status = http.status(url, path, max(HEALTH_TIMEOUT_S, min(waited_s, timeout_s - waited_s)))
-        broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
+        if status != 500:
+            broken_since = math.inf
+            return status in http.HEALTHY
+        broken_since = min(broken_since, time.monotonic())
         if time.monotonic() - broken_since > BROKEN_S:
             raise _failed(processes, f"returns status 500 to GET {path}")
-        return status in http.HEALTHY
+        return False
 
     _wait(processes, is_healthy, lambda: f"returned {status or 'nothing'} to GET {path}", timeout_s)
 
@@ -231,7 +232,12 @@ def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quie
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
     seen, since = children(processes), time.monotonic()
-    while time.monotonic() < min(since + (6 * quiet_s if seen & before else quiet_s), deadline):
+    while True:
+        quiet_for_s = quiet_s
+        if seen & before:
+            quiet_for_s = 6 * quiet_s
+        if time.monotonic() >= min(since + quiet_for_s, deadline):
+            return
         time.sleep(SCAN_S)
         if (now := children(processes)) != seen:
             seen, since = now, time.monotonic()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from bench.serve.catalog.server import Server
 from bench.serve.catalog.values import Values
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, HostPaths, Layout, fresh_directory
+from bench.serve.deployment.layout import LOOPBACK, HostPaths, Layout, empty, fresh_directory
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import OPEN_FILES, server_user, site_env
 from bench.serve.machine import ports
@@ -87,8 +86,7 @@ def clean_target(target: Path) -> Iterator[Path]:
     try:
         yield target
     except BaseException as error:
-        for path in target.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        empty(target)
         if not was_there:
             target.rmdir()
         if isinstance(error, OSError):

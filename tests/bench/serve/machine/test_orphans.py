@@ -23,8 +23,8 @@ paths.STATE = Path(sys.argv[1])
 scratch = Path(sys.argv[2]); scratch.mkdir()
 register = orphans.Register(scratch)
 identity = worker(scratch.parent)
-process = supervise.start("it", [sys.executable, "-c", sys.argv[3]], env=dict(os.environ), cwd=Path("/"),
-                          log=scratch / "it.log", identity=identity)
+argv = [sys.executable, "-c", sys.argv[3]]
+process = supervise.start(argv, scratch / "it.log", identity, env=dict(os.environ), cwd=Path("/"))
 register.add(process.pid)
 print(process.pid, flush=True)
 sys.stdin.read()

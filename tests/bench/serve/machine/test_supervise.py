@@ -35,15 +35,8 @@ def started(tmp_path):
     processes = []
 
     def start(*argv: str) -> supervise.Process:
-        identity = worker(tmp_path)
-        process = supervise.start(
-            "it",
-            [sys.executable, *argv],
-            env=dict(os.environ),
-            cwd=Path("/"),
-            log=tmp_path / "it.log",
-            identity=identity,
-        )
+        words, log = [sys.executable, *argv], tmp_path / "it.log"
+        process = supervise.start(words, log, worker(tmp_path), env=dict(os.environ), cwd=Path("/"))
         processes.append(process)
         return process
 
