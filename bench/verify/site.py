@@ -303,7 +303,7 @@ def discover_site(
 
 def command_env(project: UnderTest, url: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of the project's commands, with the database at `url`."""
-    return project.environment({**commands.site_environment(project, url, project.var), **(more or {})})
+    return project.environment({**commands.site_environment(project, url), **(more or {})})
 
 
 def with_urls(site: Site) -> Site:

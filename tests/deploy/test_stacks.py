@@ -148,7 +148,8 @@ def test_published_holes_are_closed(stack, layer, checks, site_url):
 
 def shows_a_comment_soon(url: str, database: str) -> None:
     """Assert that a comment is on its pages long before their time to live is up."""
-    made = json.loads(commands.manage(kit(), ["verifyaccount", "create"], database, kit().worker()).splitlines()[-1])
+    env = commands.site_environment(kit(), database)
+    made = json.loads(commands.manage(kit(), ["verifyaccount", "create"], env, kit().worker()).splitlines()[-1])
     (account,) = made["accounts"]
     try:
         with client_of(url) as visitor:
@@ -163,7 +164,7 @@ def shows_a_comment_soon(url: str, database: str) -> None:
         for path in ("/", "/comments/"):
             until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}")
     finally:
-        commands.manage(kit(), ["verifyaccount", "delete", account["username"]], database, kit().worker())
+        commands.manage(kit(), ["verifyaccount", "delete", account["username"]], env, kit().worker())
 
 
 def token(response: httpx2.Response) -> str:

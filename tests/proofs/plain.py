@@ -32,10 +32,12 @@ from bench import paths
 from bench.cli.argument_types import count
 from bench.errors import BenchError
 from bench.measure.stats import Table
+from bench.serve.catalog import catalog
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.chain import READY_TIMEOUT_S
 from bench.serve.deployment.deployment import Running
+from bench.serve.deployment.program import Program
 from bench.serve.machine import ports, supervise
 from bench.serve.project.opened import open_project
 from tests.proofs.loading import closed_loop, loaded
@@ -186,7 +188,8 @@ def measure(name: str, args: argparse.Namespace) -> list[Pair]:
     server = SERVERS[name]
     project = open_project()
     rows = database.parse(project, args.database)
-    if isinstance(case := resolve(project, server.stack, database=rows, changes=server.changes), CannotRun):
+    chosen = catalog.read().of_user(server.changes, {})
+    if isinstance(case := resolve(project, server.stack, database=rows, chosen=chosen), CannotRun):
         print(f"{name} left out: {case.reason}", file=sys.stderr)
         return []
     # wrk takes a connection that is closed without a word for an error.
@@ -219,7 +222,7 @@ def plain(server: Server, running: Running) -> Iterator[tuple[str, int]]:
         program, *words = server.command.format(port=port, processes=workers, folder=folder).split()
         argv = [str(paths.VENV / "bin" / program), *words]
         env = {**running.env, "PYTHONPATH": str(paths.KIT)}
-        process = launcher.start("plain", argv, env, cwd=paths.KIT, stop_signal="INT")
+        process = launcher.start(Program("plain", "", argv, "", "INT", 1), env, cwd=paths.KIT, stop_signal="INT")
         try:
             url = f"http://127.0.0.1:{port}"
             supervise.wait_healthy([process], url, running.case.project.health, READY_TIMEOUT_S)

@@ -51,7 +51,7 @@ def deploy(scene: FaultContext) -> Generator[None]:
             scene.reload((), only=application(case))
             if case.caches == "pages":
                 worker = case.project.worker()
-                commands.manage(case.project, ["invalidatepages"], env["DATABASE_URL"], worker, env=env)
+                commands.manage(case.project, ["invalidatepages"], env, worker)
         except BenchError:
             scene.operator = "repair"
             raise

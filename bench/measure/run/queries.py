@@ -44,7 +44,7 @@ def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str])
     The site's command renders the pages in process, in this environment.
     """
     try:
-        printed = commands.manage(project, ["countqueries", *pages], env["DATABASE_URL"], project.worker(), env=env)
+        printed = commands.manage(project, ["countqueries", *pages], env, project.worker())
         return msgspec.json.decode(printed, type=dict[str, dict[str, int]])
     except (BenchError, msgspec.DecodeError, KeyError):
         return None

@@ -56,7 +56,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, ExpectedPage]:
     # Names of static files are in pages.
     commands.collect_static(project, identity)
     with database_only(case) as url:
-        printed = commands.manage(project, ["renderpages", *paths], url, identity)
+        printed = commands.manage(project, ["renderpages", *paths], commands.site_environment(project, url), identity)
     try:
         # The project's own output comes first.
         pages = msgspec.json.decode(printed.strip().rpartition("\n")[2])

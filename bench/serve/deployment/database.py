@@ -390,7 +390,7 @@ def _show_command(
 ) -> None:
     """Run a command of the project on the rows, and show the command meanwhile."""
     progress(f"manage.py {command}")
-    commands.manage(project, shlex.split(command), url, identity, show=True)
+    commands.manage(project, shlex.split(command), commands.site_environment(project, url), identity, show=True)
 
 
 def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:

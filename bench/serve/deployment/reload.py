@@ -70,8 +70,8 @@ def reload(running: Running) -> dict[str, str]:
     template or a server's test of its files fails; raises DeploymentError if the site does not come back.
     """
     chain, case = running.chain, running.case
-    identity, url = chain.launcher.identity, running.env["DATABASE_URL"]
-    commands.manage(case.project, ["check"], url, identity, env=running.env)
+    identity = chain.launcher.identity
+    commands.manage(case.project, ["check"], running.env, identity)
     commands.collect_static(case.project, identity, again=True)
     with tempfile.TemporaryDirectory(prefix="benchapp-check-") as folder:
         for server in case.servers:

@@ -41,10 +41,10 @@ def clean_environment(home: Path) -> dict[str, str]:
     return {"LANG": "C.UTF-8", **inherited, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def site_environment(project: UnderTest, database_url: str, home: Path) -> dict[str, str]:
-    """The environment of one of the site's commands on that database."""
+def site_environment(project: UnderTest, database_url: str, home: Path | None = None) -> dict[str, str]:
+    """The environment of one of the site's commands on that database, without any layer."""
     return {
-        **clean_environment(home),
+        **clean_environment(home or project.var),
         "DATABASE_URL": database_url,
         "BENCHAPP_STATIC_ROOT": str(project.static_root),
         # A separate key: nothing signed outlives it, and the key file may be closed to the servers.
@@ -67,20 +67,18 @@ def warm_up(project: UnderTest) -> None:
 def manage(
     project: UnderTest,
     words: list[str],
-    database_url: str,
+    env: dict[str, str],
     identity: Identity,
     *,
     show: bool = False,
-    env: dict[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Run `manage.py` with `words` and return the output; with `show`, the output goes to standard error. `env` is the
-    environment, by default without any layer.
+    """Run `manage.py` with `words` in this environment and return the output; with `show`, the output goes to standard
+    error.
 
     Raises BenchError with the command's last line if the command fails, or does not end in time.
     """
-    given = env or site_environment(project, database_url, project.var)
-    done = _finished(project, words, given, identity, timeout_s, show=show)
+    done = _finished(project, words, env, identity, timeout_s, show=show)
     if done.returncode != 0:
         raise BenchError(f"manage.py {' '.join(words)} failed: {_why(done, identity)}")
     return done.stdout or ""
@@ -96,7 +94,9 @@ def _finished(
     show: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     what, environment = f"manage.py {words[0]} of {project.folder}", project.environment({**env, **COMMANDS_ENV})
-    waiting = run_command.announced(what, timeout_s) if timeout_s else contextlib.nullcontext()
+    waiting: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if timeout_s:
+        waiting = run_command.announced(what, timeout_s)
     try:
         with waiting:
             return run_command.run(interpreter(project, identity), words, environment, timeout_s, show=show)
@@ -113,7 +113,9 @@ def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
         return f"{refers[1]}: {why}"
     if inspection.LACKS_VARIABLE.search(why):
         return f"{why}; {inspection.WRITE_VARIABLE}"
-    return why + (AT_IMPORT if COLLECT in done.args and NO_TABLE in why else "")
+    if COLLECT in done.args and NO_TABLE in why:
+        return why + AT_IMPORT
+    return why
 
 
 def check(
@@ -132,9 +134,11 @@ def check(
     question = ("check", project.version, database_url, tuple(sorted(env.items())), settings_only)
     if question in project.memo and not again:
         return
-    # Any command reads the settings first.
-    words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
-    given = {**site_environment(project, database_url, project.var), **env}
+    words = shlex.split(project.description.check)
+    if settings_only:
+        # Any command reads the settings first.
+        words = ["diffsettings"]
+    given = {**site_environment(project, database_url), **env}
     done = _finished(project, words, given, identity, run_command.IMPORT_TIMEOUT_S)
     if done.returncode != 0:
         raise BenchError(_why(done, identity).removeprefix("CommandError: ").removeprefix("manage.py: "))
@@ -154,16 +158,17 @@ def collect_static(project: UnderTest, identity: Identity, again: bool = False) 
         _collect(project, identity)
     for command in project.description.build:
         identity.give_tree(project.static_root)
-        manage(project, shlex.split(command), NO_ROWS, identity)
+        manage(project, shlex.split(command), site_environment(project, NO_ROWS), identity)
     project.memo[COLLECT] = True
 
 
 def _collect(project: UnderTest, identity: Identity) -> None:
     words, unfinished = [COLLECT, "--noinput"], project.var / "static.unfinished"
+    env = site_environment(project, NO_ROWS)
 
     def collected() -> bool:
         listed = (project.static_root / MANIFEST).is_file() and not unfinished.exists()
-        return listed and PRETENDS not in manage(project, [*words, "--dry-run", "--verbosity", "1"], NO_ROWS, identity)
+        return listed and PRETENDS not in manage(project, [*words, "--dry-run", "--verbosity", "1"], env, identity)
 
     if collected():
         return
@@ -173,7 +178,7 @@ def _collect(project: UnderTest, identity: Identity) -> None:
             return
         unfinished.touch()
         identity.give_tree(project.static_root)
-        manage(project, [*words, "--verbosity", "0"], NO_ROWS, identity)
+        manage(project, [*words, "--verbosity", "0"], env, identity)
         unfinished.unlink(missing_ok=True)
 
 
@@ -187,9 +192,9 @@ def make_files(project: UnderTest, identity: Identity) -> None:
 
 def link_media(project: UnderTest, identity: Identity) -> None:
     """Have the project find its uploaded files as links in the folder of new uploads: its own stays unchanged."""
-    source = project.facts.media_root if project.overlaid else None
-    if source is None:
+    if not project.overlaid or project.facts.media_root is None:
         return
+    source = project.facts.media_root
     project.media_root.mkdir(parents=True, exist_ok=True)
     for path in Path(source).rglob("*"):
         link = project.media_root / path.relative_to(source)
@@ -221,7 +226,7 @@ def rows(project: UnderTest, database_url: str, identity: Identity) -> tuple[int
     command = project.description.rows
     if command is None:
         return None, None
-    printed = manage(project, shlex.split(command), database_url, identity)
+    printed = manage(project, shlex.split(command), site_environment(project, database_url), identity)
     try:
         found = msgspec.json.decode(printed, type=dict[str, int | None])
     except msgspec.DecodeError:

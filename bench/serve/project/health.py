@@ -156,8 +156,8 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
 def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     def render(*paths: str) -> dict[str, Any]:
         command = ["renderpages", *dict.fromkeys(paths), f"--timeout={inspection.PAGE_TIMEOUT_S:g}"]
-        environment = {**commands.site_environment(project, url, project.var), **env}
-        response = commands.manage(project, command, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
+        environment = {**commands.site_environment(project, url), **env}
+        response = commands.manage(project, command, environment, identity, timeout_s=IMPORT_TIMEOUT_S)
         # What the project prints itself stands before.
         found: dict[str, Any] = json.loads(response.strip().rpartition("\n")[2])
         return found

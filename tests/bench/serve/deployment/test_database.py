@@ -30,9 +30,9 @@ from tests.cases import bare, kit
 def test_the_live_line_names_each_command_that_makes_rows(tmp_path, monkeypatch, capsys):
     steps = []
 
-    def manage(project, words, url, identity, show=False):
+    def manage(project, words, env, identity, show=False):
         steps.append(words[0])
-        Path(database.sqlite_path(project, url)).touch()
+        Path(database.sqlite_path(project, env["DATABASE_URL"])).touch()
 
     project = replace(kit(), var=tmp_path)
     monkeypatch.setattr(database.commands, "manage", manage)
@@ -84,9 +84,9 @@ def test_what_setup_makes_is_made_again_when_it_would_be_another(new_project, ow
         apart(folder)
     done = []
 
-    def manage(project, words, url, identity, show=False):
+    def manage(project, words, env, identity, show=False):
         done.append(words[0])
-        Path(database.sqlite_path(project, url)).touch()
+        Path(database.sqlite_path(project, env["DATABASE_URL"])).touch()
         if words[0] == "broken":
             raise BenchError("half way")
 
