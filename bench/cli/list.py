@@ -14,6 +14,7 @@ from typing import Any
 from bench.cli import options
 from bench.columns import columns, paragraph
 from bench.printer import Printer, working
+from bench.serve.catalog import catalog
 from bench.serve.catalog.compatibility import NOT_INSTALLED
 from bench.serve.catalog.manifest import HISTORIC, PLACES
 from bench.serve.catalog.names import NO_LAYER
@@ -40,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     with working("looking at the project"):
         project = options.project_of(args)
-        listing = survey(project.only_inspected, args.set, args.env)
+        listing = survey(project.only_inspected, catalog.read().of_user(args.set, args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
         return 0

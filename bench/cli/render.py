@@ -90,7 +90,8 @@ def _case(args: argparse.Namespace, chosen: values.Values, env: dict[str, str]) 
     if chosen.places and args.format not in containers.FORMS:
         chosen, release = target.for_project(project, chosen)
         notes = [note for note in (release, target.compiled_here(project)) if note]
-    return for_files(project, options.one_stack(args), args.layer, chosen, args.size, env), notes
+    chosen = replace(chosen, user_env=env)
+    return for_files(project, options.one_stack(args), args.layer, chosen, args.size), notes
 
 
 def _check_settings(case: Case) -> None:

@@ -189,11 +189,11 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
         health.require_sessions(project)
     if versions := pythons.choose(args.python):
         stacks = variants(stacks or catalog.read().usual_stacks, "python", versions)
-    changes, env = args.set, args.env
+    chosen = catalog.read().of_user(args.set, args.env)
     cases: list[Case] = []
     skips: list[Skip] = []
     for stack, layer in product(stacks or catalog.read().usual_stacks, args.layer or catalog.read().layers):
-        found = resolve(project, stack, layer, size=args.size, database=rows, changes=changes, env=env)
+        found = resolve(project, stack, layer, size=args.size, database=rows, chosen=chosen)
         if isinstance(found, CannotRun):
             skips.append(Skip(stack, layer, None, found.reason))
         elif selection.of(found.layers):

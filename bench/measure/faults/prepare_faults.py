@@ -155,7 +155,8 @@ def stopped_faults(directory: Path, project: UnderTest, named_database: str | No
 
 
 def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[FaultItem], list[FaultOutcome]]:
-    resolved = partial(resolve, project, size=plan.size, database=rows, changes=plan.changes, env=plan.env)
+    chosen = catalog.read().of_user(plan.changes, plan.env)
+    resolved = partial(resolve, project, size=plan.size, database=rows, chosen=chosen)
     return faults_of(plan, kinds.named(plan.faults), resolved)
 
 

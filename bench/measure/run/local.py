@@ -144,7 +144,7 @@ class LocalTestBed(TrialBed):
     @staticmethod
     def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
         """Finds cases without limits, with the plan's values and environment; raises BenchError for unknown names."""
-        return partial(resolve, project, database=rows, changes=plan.changes, env=plan.env)
+        return partial(resolve, project, database=rows, chosen=catalog.read().of_user(plan.changes, plan.env))
 
     @contextmanager
     def reserved(self) -> Iterator[None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -95,6 +95,10 @@ class Catalog:
         if name not in self.values:
             raise BenchError(f"no values called {name!r} in deploy/values; {hint(name, self.values)}")
         return self.values[name]
+
+    def of_user(self, changes: Mapping[str, Any], env: Mapping[str, str]) -> Values:
+        """The values of a measurement with the user's changes and environment; raises BenchError for an unknown one."""
+        return replace(self.values[values.BENCH].changed(changes), user_env=env)
 
     def size(self, name: str) -> Size:
         """The size called `name`; raises BenchError with the nearest name for an unknown one."""

@@ -24,10 +24,11 @@ LOOPBACK = "127.0.0.1"
 class Values:
     """One file of values.
 
-    names    the settings that templates use by name
-    env      environment of the site
-    changes  the user's changed names, with their values
-    places   paths and names on the host; empty for `bench`, whose places are its run directory's
+    names     the settings that templates use by name
+    env       environment of the site
+    changes   the user's changed names, with their values
+    places    paths and names on the host; empty for `bench`, whose places are its run directory's
+    user_env  the user's environment of the site, which wins over all other
     """
 
     name: str
@@ -35,6 +36,7 @@ class Values:
     env: dict[str, str] = field(default_factory=dict)
     places: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
+    user_env: Mapping[str, str] = field(default_factory=dict)
 
     def changed(self, changes: Mapping[str, Any], where: str = "--set") -> Values:
         """These values with some names changed; raises BenchError, naming `where`, for an unknown name."""

@@ -49,8 +49,7 @@ class Case:
     manifests  the same layers as in their manifests
     size       the limit of stack, layers and services together
     database   the database with the rows
-    values     the file of values, with the user's changes
-    user_env  the user's environment of the site, which wins over all other
+    values     the file of values, with the user's changes and environment
     programs   the program of each server, by the server's name
     modules    the modules of each server with loadable modules, by the server's name
     services   the services to start
@@ -66,7 +65,6 @@ class Case:
     size: Size
     database: Database
     values: Values
-    user_env: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, Path] = field(default_factory=dict)
     modules: Mapping[str, dict[str, str]] = field(default_factory=dict)
     services: tuple[Service, ...] = ()
@@ -80,6 +78,10 @@ class Case:
     def name(self) -> str:
         """For people: `STACK with layer LAYER`."""
         return f"{self.stack.name} with layer {self.layer_name}"
+
+    @property
+    def user_env(self) -> dict[str, str]:
+        return dict(self.values.user_env)
 
     def changed(self, changes: Mapping[str, Any]) -> Case | CannotRun:
         """The same with some values changed."""
@@ -146,46 +148,48 @@ def resolve(
     *,
     size: str = UNLIMITED.name,
     database: Database | None = None,
-    changes: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
+    chosen: Values | None = None,
 ) -> Case | CannotRun:
     """The case of these names, or the reason why no such case can run here.
 
     layer     one, or several joined with `+`
     database  from `serve.database.parse`; None for the project's usual one
-    changes   the user's values, among them the service for layers in a cache
-    env       the user's environment of the site; a cache in it replaces the service
+    chosen    the values, with the user's; a cache in the user's environment replaces the service for layers
 
-    Raises BenchError for an unknown name or value.
+    Raises BenchError for an unknown name.
     """
     known = catalog.read()
     found, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
     # An early error, before anything is planned: all served files are in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
-    chosen = known.values[BENCH].changed(changes or {})
     if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
     served = project.served_by(found.python).at(found.ref)
-    return _resolved(Case(served, found, layers, limits, rows_at(served, rows), chosen, env or {}, manifests=layers))
+    chosen = chosen or known.values[BENCH]
+    return _resolved(Case(served, found, layers, limits, rows_at(served, rows), chosen, manifests=layers))
 
 
-def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:
-    """Like `resolve`; raises BenchError with the reason if the case cannot run here."""
-    found = resolve(project, stack, layer, **how)
+def must_resolve(
+    project: UnderTest,
+    stack: str,
+    layer: str = NO_LAYER,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    **how: Any,
+) -> Case:
+    """Like `resolve`, with the user's values and environment; raises BenchError with the reason if the case cannot run
+    here.
+    """
+    chosen = catalog.read().of_user(changes or {}, env or {})
+    found = resolve(project, stack, layer, chosen=chosen, **how)
     if isinstance(found, CannotRun):
         raise BenchError(f"{stack} with layer {layer} cannot run here: {found.reason}")
     return found
 
 
-def for_files(
-    project: UnderTest,
-    stack: str,
-    layer: str,
-    chosen: Values,
-    size: str = UNLIMITED.name,
-    env: Mapping[str, str] | None = None,
-) -> Case:
+def for_files(project: UnderTest, stack: str, layer: str, chosen: Values, size: str = UNLIMITED.name) -> Case:
     """The case under these values, whether or not its programs are installed here.
 
     A missing program is assumed at Debian's path. Raises BenchError for a layer that does not fit.
@@ -194,10 +198,10 @@ def for_files(
     found, layers = known.stack(stack), known.joined_layers(layer)
     if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
-    asked = dict(found.env)
+    env = dict(found.env)
     for each in layers:
-        asked.update(each.env)
-    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
+        env.update(each.env)
+    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env=env)
     return with_services_for_files(_with_programs(_with_workers(case))[0])
 
 

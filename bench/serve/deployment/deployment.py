@@ -173,7 +173,8 @@ class Running:
 
         env  more environment of the site
         """
-        changed = replace(self.case, user_env={**self.case.user_env, **env}).changed(changes)
+        values = replace(self.case.values, user_env={**self.case.user_env, **env})
+        changed = replace(self.case, values=values).changed(changes)
         if isinstance(changed, CannotRun):
             raise BenchError(f"{self.case.name} cannot run here: {changed.reason}")
         with deployed(self._on_same_database(changed)) as running:
@@ -268,7 +269,7 @@ def _brought_up(
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
         progress(f"starting {case.name}: its first page")
-        broken = health.require(project, url, dict(case.user_env), launcher.identity)
+        broken = health.require(project, url, case.user_env, launcher.identity)
     begun = time.monotonic()
     env = _site_env(placed, launcher.layout, url, marked=releases is not None)
     placed = placed.wired(ports.free_port)

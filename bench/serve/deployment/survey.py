@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import chain
 from typing import Any
@@ -16,7 +16,7 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog, compatibility, sizes
 from bench.serve.catalog.manifest import Layer, Service, Stack
 from bench.serve.catalog.server import Server
-from bench.serve.catalog.values import BENCH
+from bench.serve.catalog.values import BENCH, Values
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import NO_DATABASE, SQLITE
 from bench.serve.project.opened import UnderTest
@@ -25,17 +25,15 @@ from bench.serve.project.opened import UnderTest
 THREADS = 8
 
 
-def survey(
-    project: UnderTest, changes: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Every stack, layer and service with its availability here.
+def survey(project: UnderTest, chosen: Values | None = None) -> dict[str, Any]:
+    """Every stack, layer and service with its availability here, under these values.
 
     `fits[stack][layer]` is null for a pair that can run here, else the reason; so is the `problem` of a size.
     """
     known = catalog.read()
 
     def problem(stack: str, layer: str) -> str | None:
-        found = resolve(project, stack, layer, database=NO_DATABASE, changes=changes, env=env)
+        found = resolve(project, stack, layer, database=NO_DATABASE, chosen=chosen)
         if not isinstance(found, CannotRun):
             return None
         return found.reason
@@ -127,7 +125,7 @@ def _server(server: Server) -> dict[str, Any]:
     return {
         "name": server.name,
         "speaks": server.speaks,
-        "program": str(program) if program else None,
+        "program": program and str(program),
         "later": program is None and compatibility.is_installed_later(server),
         "version": compatibility.installed_version(server),
         "modules": {name: programs.module(globs) for name, globs in server.modules.items()},

@@ -345,7 +345,8 @@ def test_a_program_is_started_here_as_its_unit_starts_it(stack, layer, project, 
     """One user starts all of them here: nobody except root may start a program as another user. A host has a user for
     the application, one for web servers and one for caches; the test above compares whose each program is.
     """
-    case = replace(production(stack, layer, project, SIZE), user_env={"GREETING": "hello"})
+    case = production(stack, layer, project, SIZE)
+    case = replace(case, values=replace(case.values, user_env={"GREETING": "hello"}))
     needs("prlimit", *(name for service in case.services for name in service.programs.values()))
     host = one_host.in_production(case, "127.0.0.1")
     one_host.write(case, tmp_path / "host")
