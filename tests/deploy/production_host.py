@@ -205,7 +205,7 @@ def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
     placed = one_host.in_production(made.case, "127.0.0.1")
-    inner = [address for server in made.case.servers[:-1] for address in placed.wiring.listens[server.name]]
+    inner = [address for server in made.case.servers[:-1] for address in placed.listens[server.name]]
     with contextlib.ExitStack() as stack:
         if placed.places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())

@@ -110,7 +110,7 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
         assert list(done) == [server.name for server in case.servers]
         inner, *outer = case.servers
         assert "restarted" not in [done[server.name] for server in outer]
-        doubled = takeover.is_possible(inner, running.chain.placed.wiring.listens[inner.name][0])
+        doubled = takeover.is_possible(inner, running.chain.placed.listens[inner.name][0])
         if doubled:
             assert done[inner.name] == "replaced by new processes"
         elif inner.reload.application:

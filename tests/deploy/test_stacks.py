@@ -180,7 +180,7 @@ def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inne
     case = resolved(stack, database_url=site_url, changes={"client_keepalive_s": 1, **FEW})
     with (
         deployment.deployed(case, run_dir=tmp_path / "run") as running,
-        idle_connection(running.chain.placed.wiring.listens[inner][0]) as idle,
+        idle_connection(running.chain.placed.listens[inner][0]) as idle,
         pytest.raises(TimeoutError),
     ):
         # Clients' idle connections are closed after a second.

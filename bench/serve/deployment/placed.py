@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bench.serve.catalog.server import Server
@@ -12,30 +12,22 @@ from bench.serve.machine.supervise import Address
 
 
 @dataclass(frozen=True)
-class Wiring:
-    """The addresses of a chain: the list of each server's instances, by the server's name.
-
-    behind  the instances of a server for the next outer one, on all hosts, if different from the list
-    """
-
-    listens: dict[str, list[Address]] = field(default_factory=dict)
-    behind: dict[str, list[Address]] = field(default_factory=dict)
-
-    def upstreams(self, server: str) -> list[Address]:
-        """The addresses of a server's instances for the next outer server."""
-        return self.behind.get(server) or self.listens[server]
-
-
-@dataclass(frozen=True)
 class Placed:
     """A case, the places of its files, and the addresses of its servers.
 
-    wiring  empty until `wired`; services and the site's environment do not need it
+    listens  the addresses of each server's instances, by the server's name; empty until `wired`: services and the
+             site's environment do not need them
+    behind   the instances of a server for the next outer one, on all hosts, if different from `listens`
     """
 
     case: Case
     places: HostPaths
-    wiring: Wiring = field(default_factory=Wiring)
+    listens: Mapping[str, list[Address]] = field(default_factory=dict)
+    behind: Mapping[str, list[Address]] = field(default_factory=dict)
+
+    def upstreams(self, server: str) -> list[Address]:
+        """The addresses of a server's instances for the next outer server."""
+        return self.behind.get(server) or self.listens[server]
 
     def wired(self, ports: Callable[[], int]) -> Placed:
         """The same with an address for each server: the outermost has the front port, the others a Unix socket or a
@@ -50,7 +42,7 @@ class Placed:
             if server.instances:
                 count = int(self.case.settings[server.instances])
             listens[server.name] = [_inner_address(server, self.places, index, ports) for index in range(count)]
-        return replace(self, wiring=Wiring(listens))
+        return replace(self, listens=listens)
 
     @property
     def front(self) -> Server:

@@ -125,7 +125,7 @@ def of_server(server: Server, placed: Placed) -> Iterator[Program]:
     after = tuple(service.name for service in case.services)
     if index:
         after = instance_names(case.servers[index - 1], placed)
-    for number, address in enumerate(placed.wiring.listens[server.name], 1):
+    for number, address in enumerate(placed.listens[server.name], 1):
         yield Program(
             render.instance_name(server.name, number),
             server.about,
@@ -161,7 +161,7 @@ def _start_words(server: Server, context: dict[str, Any], address: Address) -> l
 
 def instance_names(server: Server, placed: Placed) -> tuple[str, ...]:
     """The names of a server's instances."""
-    count = len(placed.wiring.listens[server.name])
+    count = len(placed.listens[server.name])
     return tuple(render.instance_name(server.name, number) for number in range(1, count + 1))
 
 

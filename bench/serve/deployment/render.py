@@ -104,7 +104,7 @@ def context_of(server: Server, placed: Placed) -> dict[str, Any]:
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
         "foreground": True,
-        "listen": placed.wiring.listens[server.name][0],
+        "listen": placed.listens[server.name][0],
     }
     if context["listen"].port:
         # The front address is that of the outermost server only, which a layer may have put in front of this one.
@@ -129,7 +129,7 @@ def context_of(server: Server, placed: Placed) -> dict[str, Any]:
 
 def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
     """The names by which a template reaches the next inner server."""
-    addresses = placed.wiring.upstreams(inner.name)
+    addresses = placed.upstreams(inner.name)
     # An instance on this host refuses at once; a host that has gone costs a time to connect.
     elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
     module = server.upstream_modules.get(inner.speaks)

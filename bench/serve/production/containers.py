@@ -208,7 +208,7 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
 
 def _speak_tcp(placed: Placed) -> bool:
     """Return whether a server finds the next inner one by an address, which a separate container would change."""
-    inner = chain.from_iterable(placed.wiring.listens[server.name] for server in placed.case.servers[:-1])
+    inner = chain.from_iterable(placed.listens[server.name] for server in placed.case.servers[:-1])
     return any(address.port for address in inner)
 
 

@@ -179,7 +179,7 @@ class _Writing:
         if share.application and self.split.split:
             # The host's own servers are requested, not the front.
             inner = self.split.inner[-1]
-            context |= {"ready_at": placed.wiring.listens[inner.name], "speaks": inner.speaks}
+            context |= {"ready_at": placed.listens[inner.name], "speaks": inner.speaks}
             context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready", "page_status": ""}
         if not share.application:
             context |= {"release_commands": [], "build_commands": []}

@@ -13,7 +13,7 @@ from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Service, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.placed import Placed, Wiring
+from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import Program
 from bench.serve.machine.supervise import Address
 from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
@@ -109,7 +109,9 @@ class Split:
                 servers += self.inner
             if host == self.front:
                 servers += self.outer
-            services = self.case.services if host == self.cache else ()
+            services: tuple[Service, ...] = ()
+            if host == self.cache:
+                services = self.case.services
             found.append(HostRole(host, tuple(servers), services, host == self.web[0]))
         return found
 
@@ -133,22 +135,21 @@ class Split:
         """The same with the servers' addresses from that host's view; `without` a drained web host."""
         if not self.split:
             return placed
-        wiring = placed.wiring
         inner_name = self.inner[-1].name
-        numbers = range(len(wiring.listens[inner_name]))
+        numbers = range(len(placed.listens[inner_name]))
         every, behind = {}, []
         for web in self.web:
             every[web] = [Address(web.address, FIRST_PORT + number) for number in numbers]
             if web != without:
                 behind += every[web]
-        listens = {**wiring.listens, inner_name: every.get(host, every[self.web[0]])}
-        return replace(placed, wiring=Wiring(listens, {inner_name: behind}))
+        listens = {**placed.listens, inner_name: every.get(host, every[self.web[0]])}
+        return replace(placed, listens=listens, behind={inner_name: behind})
 
     def reached(self, share: HostRole, placed: Placed) -> dict[int, list[Host]]:
         """The ports of a host open to other hosts, with the allowed hosts, for the firewall."""
         found: dict[int, list[Host]] = {}
         if self.split and share.application:
-            found |= {address.port: [self.front] for address in placed.wiring.listens[self.inner[-1].name]}
+            found |= {address.port: [self.front] for address in placed.listens[self.inner[-1].name]}
         for name, address in placed.places.shared.items():
             if address.host == share.host.address:
                 # The web server may read the cache itself; only the site uses a door.

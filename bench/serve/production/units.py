@@ -189,7 +189,7 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
         own = f"{places.run}/{name}.sock"
     command, socket, own_socket = _listening(program, server, placed, own)
     doubled = program.site and takeover.is_possible(server, program.address or Address())
-    several = len(placed.wiring.listens[server.name]) > 1
+    several = len(placed.listens[server.name]) > 1
     low_port = server is placed.front and _binds_low_port(placed)
     added: tuple[str, ...] = ()
     instance = renew = replaced = ""

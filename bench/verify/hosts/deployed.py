@@ -173,4 +173,4 @@ def _doors(split: Split, placed: Placed) -> list[tuple[Host, Address]]:
     server = split.inner[-1]
     if server.speaks != "http":
         return []
-    return [(host, split.addressed_from(host, placed).wiring.listens[server.name][0]) for host in split.web]
+    return [(host, split.addressed_from(host, placed).listens[server.name][0]) for host in split.web]

@@ -70,8 +70,8 @@ def test_a_server_in_front_takes_the_front_address():
     case = bare(catalog.read().stack("nginx-gunicorn"), *catalog.read().joined_layers("varnish"))
     assert [server.name for server in case.servers] == ["gunicorn", "nginx", "varnish"]
     places = HostPaths(*[""] * 15, bind="192.0.2.1", port=80)
-    wiring = Placed(case, places).wired(iter([8001]).__next__).wiring
-    assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
+    placed = Placed(case, places).wired(iter([8001]).__next__)
+    assert [placed.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
 
 
 def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():

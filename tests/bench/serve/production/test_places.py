@@ -78,7 +78,7 @@ def listens(case: Case) -> set[tuple[str, int]]:
     """The addresses of a host's servers: sockets, or ports, whatever the address."""
     placed = one_host.in_production(case, "127.0.0.1")
     case = placed.case
-    found = {(address.path, address.port) for addresses in placed.wiring.listens.values() for address in addresses}
+    found = {(address.path, address.port) for addresses in placed.listens.values() for address in addresses}
     redirected = case.settings["redirect"] == "on"
     return found | ({("", int(case.settings["http_port"]))} if redirected else set())
 
