@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
     processes = names["processes"]
     if processes == values.AUTO:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
-        processes, _ = workers.fitting(workers.room(UNLIMITED), worker_mb, names["threads"])
+        processes, _ = workers.fitting(UNLIMITED, worker_mb, names["threads"])
     unread = inspection.unread_variables(project) if args.plain else ()
     found = findings.examine(
         Examination(project, facts, processes, names["threads"], workers.memory_here_mb(), args.plain, unread)

@@ -303,7 +303,7 @@ def _with_workers(case: Case) -> Case:
     if case.values.places and not case.size.is_limited:
         raise BenchError("processes=auto: nothing is known of the host; give --size, or a number of processes")
     worker_mb = case.project.facts.worker_mb or workers.USUAL_WORKER_MB
-    number, reason = workers.fitting(workers.room(case.size), worker_mb, int(case.settings["threads"]))
+    number, reason = workers.fitting(case.size, worker_mb, int(case.settings["threads"]))
     return replace(case, values=case.values.changed({"processes": number}), notes=(*case.notes, reason))
 
 

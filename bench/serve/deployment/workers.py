@@ -7,7 +7,6 @@ request.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import psutil
 
@@ -25,52 +24,41 @@ SHARE_OF_MACHINE = 0.5
 USUAL_WORKER_MB = 60.0
 
 
-@dataclass(frozen=True)
-class Room:
-    """The place of the processes.
-
-    processors  processors, or a part of one, such as 0.5
-    memory_mb   memory of all processes together, in MiB
-    of          the owner of these limits, in words
-    """
-
-    processors: float
-    memory_mb: float
-    of: str
-
-
 def memory_here_mb() -> float:
     """The most MiB that the workers can have here: of this machine's control group, or of the machine."""
     _, memory_bytes = cgroups.own_limits()
     return (memory_bytes or psutil.virtual_memory().total) / MIB - BESIDE_MB
 
 
-def room(size: Size) -> Room:
-    """The room of a size; without limits that of this machine's control group, or of half the machine."""
+def _room(size: Size) -> tuple[float, float, str]:
+    """Processors and MiB of memory for the processes, and the owner of these limits, in words.
+
+    Without limits of a size, those of this machine's control group, or of half the machine.
+    """
     if size.is_limited:
-        return Room(size.cpus, size.burstable_mb * SHARE, f"size {size.name}")
-    processors, memory_bytes = cgroups.own_limits()
-    if memory_bytes is not None:
-        memory_mb, of = memory_bytes / MIB * SHARE, "this control group"
-    else:
-        memory_mb, of = psutil.virtual_memory().total / MIB * SHARE_OF_MACHINE, "this machine"
-    return Room(min(processors or math.inf, len(cpu_affinity.affinity())), memory_mb, of)
+        return size.cpus, size.burstable_mb * SHARE, f"size {size.name}"
+    limit, memory_bytes = cgroups.own_limits()
+    processors = min(limit or math.inf, len(cpu_affinity.affinity()))
+    if memory_bytes is None:
+        return processors, psutil.virtual_memory().total / MIB * SHARE_OF_MACHINE, "this machine"
+    return processors, memory_bytes / MIB * SHARE, "this control group"
 
 
-def fitting(place: Room, worker_mb: float, threads: int) -> tuple[int, str]:
-    """The number of processes with so many threads each, and why."""
-    by_processors = max(1, round(place.processors))
+def fitting(size: Size, worker_mb: float, threads: int) -> tuple[int, str]:
+    """The number of processes with so many threads each that have room in a size, and why."""
+    processors, memory_mb, owner = _room(size)
+    by_processors = max(1, round(processors))
     if threads == 1:
-        by_processors = math.ceil(2 * place.processors + 1)
-    by_memory = int((place.memory_mb - BESIDE_MB) / worker_mb)
+        by_processors = math.ceil(2 * processors + 1)
+    by_memory = int((memory_mb - BESIDE_MB) / worker_mb)
     number = max(1, min(by_processors, by_memory))
     limit = "processors"
     if by_memory < by_processors:
         limit = "memory"
-    processors = f"{place.processors:g} processors have"
-    if place.processors == 1:
-        processors = "1 processor has"
+    have = f"{processors:g} processors have"
+    if processors == 1:
+        have = "1 processor has"
     return number, (
-        f"processes=auto: {number}, by the {limit} of {place.of}: {processors} work for "
-        f"{by_processors}, {place.memory_mb:.0f} MiB have room for {max(0, by_memory)} of {worker_mb:.0f} MiB each"
+        f"processes=auto: {number}, by the {limit} of {owner}: {have} work for "
+        f"{by_processors}, {memory_mb:.0f} MiB have room for {max(0, by_memory)} of {worker_mb:.0f} MiB each"
     )

@@ -30,7 +30,7 @@ def size(cpus: float, memory_mb: int) -> Size:
     ],
 )
 def test_processors_and_memory_limit_it(cpus, memory_mb, worker_mb, threads, number):
-    found, reason = workers.fitting(workers.room(size(cpus, memory_mb)), worker_mb, threads)
+    found, reason = workers.fitting(size(cpus, memory_mb), worker_mb, threads)
     assert found == number
     assert f"processes=auto: {number}, " in reason and "size test" in reason
 
