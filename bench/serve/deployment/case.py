@@ -105,9 +105,11 @@ class Case:
         names = {layer.name for layer in self.layers}
         of_layers = chain.from_iterable(layer.breaks for layer in self.layers)
         of_servers = chain.from_iterable(server.breaks for server in self.servers)
-        every = (*of_layers, *of_servers, *self.stack.breaks)
-        declared = [item for item in every if not item.layers or names & set(item.layers)]
-        return {item.fault: item.reason for item in declared}
+        found: dict[str, str] = {}
+        for item in (*of_layers, *of_servers, *self.stack.breaks):
+            if not item.layers or names & set(item.layers):
+                found[item.fault] = item.reason
+        return found
 
     @property
     def threads(self) -> int:
@@ -117,8 +119,11 @@ class Case:
     @property
     def sidecars(self) -> dict[str, tuple[str, ...]]:
         """The programs that the layers run beside the servers, by name."""
-        every = chain.from_iterable(layer.sidecars.items() for layer in self.layers)
-        return {name: tuple(argv) for name, argv in every}
+        found: dict[str, tuple[str, ...]] = {}
+        for layer in self.layers:
+            for name, argv in layer.sidecars.items():
+                found[name] = tuple(argv)
+        return found
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -309,7 +314,10 @@ def _with_workers(case: Case) -> Case:
 
 def _pool_services(case: Case) -> list[str]:
     """The service between the site and its database for the value `pool`, if a service."""
-    return [name for name in catalog.read().services if name == case.settings["pool"]]
+    pool = case.settings["pool"]
+    if pool in catalog.read().services:
+        return [pool]
+    return []
 
 
 def _no_pool(case: Case) -> str:

@@ -86,7 +86,9 @@ class Chain:
         Returns the action taken, by the server's name. Raises DeploymentError when the site does not come back.
         """
         done = {}
-        for server in (server for server in self._case.servers if only in ("", server.name)):
+        for server in self._case.servers:
+            if only not in ("", server.name):
+                continue
             files = render.server_files(server, self._case).keys() & set(changed)
             program = self._programs[server.name]
             way = _way(program, server, bool(files))
@@ -175,8 +177,10 @@ class Chain:
 
         Raises DeploymentError when its program cannot be executed.
         """
-        beside = name in [process.name for process in self.sidecars]
-        self._replace(self.sidecars if beside else self.servers, name)
+        running = self.servers
+        if name in [process.name for process in self.sidecars]:
+            running = self.sidecars
+        self._replace(running, name)
 
     def _instances(self, server: Server) -> list[Process]:
         """The running instances of a server."""

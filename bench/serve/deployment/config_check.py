@@ -79,9 +79,10 @@ def problem(composed: Case, server: Server, folder: Path) -> str:
 
 def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> str:
     """A server's output with the path of a file's uppermost template in place of the rendered file."""
-    sources = {f"{conf}/{name}": found[0] for name, found in render.server_files(server, composed).items()}
-    for name in sorted(sources, key=len, reverse=True):
-        problem = problem.replace(name, str(sources[name].relative_to(paths.DEPLOY.parent)))
+    files = render.server_files(server, composed)
+    for name in sorted(files, key=len, reverse=True):
+        template = files[name][0].relative_to(paths.DEPLOY.parent)
+        problem = problem.replace(f"{conf}/{name}", str(template))
     return problem
 
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +33,8 @@ PLAIN = tuple(f"django.db.backends.{name}" for name in ("sqlite3", "postgresql",
 KINDS = (("sqlite", "spatialite", "SQLite"), ("postg", "psql", "PostgreSQL"), ("mysql", "MySQL"), ("oracle", "Oracle"))
 # The database of another project's settings, used as it is.
 AS_IS = "project"
+# Runs a command of manage.py on the database of a URL.
+Run = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,12 @@ def parse(project: UnderTest, option: str | None) -> Database:
     Without the option a copy of the project's SQLite file, or the database of the settings. If `setup` makes the rows,
     an SQLite file filled by `setup`, or without --project the DATABASE_URL of the environment.
     """
-    option = option or None
-    if not project.description.generated and (
-        option in (None, AS_IS) or (option == SQLITE and "default" in project.copied)
-    ):
+    own = not option or option == AS_IS or (option == SQLITE and "default" in project.copied)
+    if own and not project.description.generated:
         return _of_settings(project)
-    option = option or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
+    if not option and not project.recorded:
+        option = os.environ.get("DATABASE_URL")
+    option = option or SQLITE
     _must_fit(project, option)
     if "://" in option:
         try:
@@ -142,7 +145,7 @@ def _absolute(project: UnderTest, url: str) -> str:
     path, parts = sqlite_path(project, url), urlsplit(url)
     if path is None or parts.path in ("", "/:memory:") or parts.path.startswith("//"):
         return url
-    return f"sqlite:///{path}{f'?{parts.query}' if parts.query else ''}"
+    return "?".join(filter(None, [f"sqlite:///{path}", parts.query]))
 
 
 def _of_settings(project: UnderTest) -> Database:
@@ -153,8 +156,10 @@ def _of_settings(project: UnderTest) -> Database:
     source = facts.database_files.get("default")
     # A database in memory, different in each process, is filled like a missing file.
     if source is not None or "default" in facts.databases_in_memory:
-        url = f"sqlite:///{project.copy_of('default')}"
-        return Database(SQLITE, url, is_created=True, source=Path(source) if source and has_content(source) else None)
+        created = Database(SQLITE, f"sqlite:///{project.copy_of('default')}", is_created=True)
+        if source and has_content(source):
+            return replace(created, source=Path(source))
+        return created
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
@@ -202,8 +207,12 @@ def in_use(project: UnderTest, chosen: Database, *, is_exclusive: bool) -> Itera
         yield
         return
     path, what = _lock(project, chosen)
-    with (exclusive if is_exclusive else shared)(path, what):
-        yield
+    if is_exclusive:
+        with exclusive(path, what):
+            yield
+    else:
+        with shared(path, what):
+            yield
 
 
 def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
@@ -264,7 +273,7 @@ def prepare(
                 if alias != "default" and Path(source).is_file():
                     copied(Path(source), project.copy_of(alias), identity)
             if database.is_created:
-                _fill_once(project, database, url, identity, progress)
+                _fill_once(project, database, url, identity, partial(_show_command, project, identity, progress))
     path = sqlite_path(project, url)
     if path is not None:
         check_sqlite(project, path, identity)
@@ -278,32 +287,30 @@ def sqlite_path(project: UnderTest, url: str) -> Path | None:
     return project.folder / parts.path[1:]
 
 
-def _fill_once(
-    project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
-) -> None:
+def _fill_once(project: UnderTest, database: Database, url: str, identity: Identity, run: Run) -> None:
     path = sqlite_path(project, url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         identity.give_tree(path.parent)
     if path is not None and database.source is not None and database.source.is_file():
         if copied(database.source, path, identity) and project.base:
-            _show_command(project, MIGRATE, url, identity, progress)
+            run(MIGRATE, url)
         return
     mark, digest = _mark(project, database), _digest(project)
     if is_filled(project, database) and (path is None or path.exists()):
         if not mark.is_file() or mark.read_text("ascii") != digest:
             # Rows of an earlier release of the kit, or of another source, stay.
-            _show_command(project, MIGRATE, url, identity, progress)
+            run(MIGRATE, url)
             mark.write_text(digest, "ascii")
         return
     # Commands check URL configurations, which may name static files by their hashes.
     commands.collect_static(project, identity)
     aside(f"{database.label}: creating the database and loading its rows (once)")
     if path is None:
-        _create_and_fill(project, url, identity, progress)
+        _create_and_fill(project, url, run)
     else:
-        with _replacement(path) as partial:
-            _create_and_fill(project, f"sqlite:///{partial}", identity, progress)
+        with _replacement(path) as new:
+            _create_and_fill(project, f"sqlite:///{new}", run)
     mark.write_text(digest, "ascii")
 
 
@@ -331,9 +338,10 @@ def _digest(project: UnderTest) -> str:
     found, files = project.project, list[Path]()
     for root in found.roots:
         settings = root / found.settings.replace(".", "/")
-        # A module such as `shop.settings.local` imports its neighbours.
-        beside = settings.parent.glob("*.py") if found.settings.count(".") > 1 else ()
-        files += [settings.with_suffix(".py"), *settings.glob("*.py"), *beside]
+        files += [settings.with_suffix(".py"), *settings.glob("*.py")]
+        if found.settings.count(".") > 1:
+            # A module such as `shop.settings.local` imports its neighbours.
+            files += settings.parent.glob("*.py")
         # Not the migrations in environments, further down.
         for place in (root, settings.parent):
             for depth in ("", "*/", "*/*/"):
@@ -357,8 +365,8 @@ def copied(source: Path, target: Path, identity: Identity) -> bool:
     if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _replacement(target) as partial:
-        snapshot(source, partial)
+    with _replacement(target) as new:
+        snapshot(source, new)
     mark.write_text(state, "ascii")
     identity.give_tree(target.parent)
     return True
@@ -370,25 +378,25 @@ def _replacement(path: Path) -> Iterator[Path]:
 
     Without the renaming, the next command would take an interrupted file for a filled database.
     """
-    partial = path.with_name(f"{path.name}.partial")
-    for name, end in itertools.product((path.name, partial.name), ("", *BESIDE)):
+    new = path.with_name(f"{path.name}.partial")
+    for name, end in itertools.product((path.name, new.name), ("", *BESIDE)):
         path.with_name(name + end).unlink(missing_ok=True)
-    yield partial
-    partial.replace(path)
+    yield new
+    new.replace(path)
 
 
-def _create_and_fill(project: UnderTest, url: str, identity: Identity, progress: Callable[[str], None]) -> None:
+def _create_and_fill(project: UnderTest, url: str, run: Run) -> None:
     for command in project.description.setup:
-        _show_command(project, command, url, identity, progress)
+        run(command, url)
     # The cache's table is in no migration.
     if project.overlaid and project.facts.has_database_cache:
-        _show_command(project, "createcachetable", url, identity, progress)
+        run("createcachetable", url)
 
 
 def _show_command(
-    project: UnderTest, command: str, url: str, identity: Identity, progress: Callable[[str], None]
+    project: UnderTest, identity: Identity, progress: Callable[[str], None], command: str, url: str
 ) -> None:
-    """Run a command of the project on the rows, and show the command meanwhile."""
+    """Run a command of the project on the rows of a URL, and show the command meanwhile."""
     progress(f"manage.py {command}")
     commands.manage(project, shlex.split(command), commands.site_environment(project, url), identity, show=True)
 

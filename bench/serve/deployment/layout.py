@@ -162,7 +162,10 @@ def directories(project: UnderTest, run_dir: Path | None, name: str) -> Iterator
         run_dir = run_dir.absolute()
         fresh_directory(run_dir)
         project.worker().give(run_dir)
-        layout = Layout(run_dir, _socket_folder(run_dir), temporary)
+        sockets = run_dir / "run"
+        if len(str(sockets)) > MAX_SOCKET_FOLDER:
+            sockets = Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))
+        layout = Layout(run_dir, sockets, temporary)
         cleanup.callback(shutil.rmtree, layout.sockets, ignore_errors=True)
         layout.make(project.worker(run_dir))
         try:
@@ -188,13 +191,6 @@ def _with_saved_logs(error: DeploymentError, logs: Path, target: Path) -> Deploy
     if error.log and error.log.parent == logs:
         return error.moved(target)
     return error
-
-
-def _socket_folder(run_dir: Path) -> Path:
-    folder = run_dir / "run"
-    if len(str(folder)) <= MAX_SOCKET_FOLDER:
-        return folder
-    return Path(tempfile.mkdtemp(prefix="benchapp-run-", dir="/tmp"))
 
 
 def fresh_directory(target: Path) -> bool:

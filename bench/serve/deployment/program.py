@@ -119,12 +119,17 @@ def of_server(server: Server, placed: Placed) -> Iterator[Program]:
     case, context = placed.case, render.context_of(server, placed)
     application = server is case.servers[0]
     env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
+    renew: Action | None = None
+    loaded = 0
     if application:
         env = with_path({**env, **_of_services(placed, site=True)}, placed)
-    index = [item.name for item in case.servers].index(server.name)
-    after = tuple(service.name for service in case.services)
-    if index:
-        after = instance_names(case.servers[index - 1], placed)
+        renew = _action(server, server.reload.application, context)
+        loaded = 1
+        if not server.instances:
+            loaded = int(case.settings["processes"])
+        after = tuple(service.name for service in case.services)
+    else:
+        after = instance_names(case.servers[case.servers.index(server) - 1], placed)
     for number, address in enumerate(placed.listens[server.name], 1):
         yield Program(
             render.instance_name(server.name, number),
@@ -139,10 +144,10 @@ def of_server(server: Server, placed: Placed) -> Iterator[Program]:
             address=address,
             check=render.argv(server.check, context, f"{server.name} check"),
             reload=_action(server, server.reload.configuration, context),
-            renew=_action(server, server.reload.application, context) if application else None,
+            renew=renew,
             notify=server.notify,
             ends_tls=server is placed.front and placed.ends_tls,
-            loaded=_loaded(server, placed) if application else 0,
+            loaded=loaded,
             after=after,
         )
 
@@ -180,13 +185,6 @@ def _action(server: Server, action: Action, context: dict[str, Any]) -> Action:
     return tuple(render.argv(action, context, f"{server.name} reload"))
 
 
-def _loaded(server: Server, placed: Placed) -> int:
-    """The number of processes of an instance that load the application."""
-    if server.instances:
-        return 1
-    return int(placed.case.settings["processes"])
-
-
 def site_env(placed: Placed) -> dict[str, str]:
     """The environment of the site's processes and commands, from services, values, stack and layers."""
     return {**_of_services(placed, site=False), **render.site_env(placed)}
@@ -217,12 +215,12 @@ def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
     project, places = placed.case.project, placed.places
     if not project.overlaid:
         return env
-    below = ""
+    folders = [env.get(PATH), project.project.from_manage.get(PATH)]
     if not places.here:
-        below = f"{places.conf}/{PACKAGES}"
-    folders = [path for path in (env.get(PATH), project.project.from_manage.get(PATH), below) if path]
-    if folders:
-        return {**env, PATH: ":".join(folders)}
+        folders.append(f"{places.conf}/{PACKAGES}")
+    path = ":".join(filter(None, folders))
+    if path:
+        return {**env, PATH: path}
     return env
 
 
@@ -240,18 +238,16 @@ def _workers(placed: Placed) -> Iterator[Program]:
     case = placed.case
     if not case.workers:
         return
+    stop_s = case.settings["worker_stop_timeout_s"]
     for name, worker in case.project.description.workers.items():
         if placed.places.here:
             argv = background.here(case.project, name, worker.command)
         else:
             argv = background.on_host(case.project, worker.command, placed.places.venv)
-        about, stop_s = f"the project's worker {name}", case.settings["worker_stop_timeout_s"]
-        yield _of_site(f"worker-{name}", about, argv, stop_s, placed, worker)
+        program = _of_site(f"worker-{name}", f"the project's worker {name}", argv, stop_s, placed)
+        yield replace(program, worker=worker)
 
 
-def _of_site(
-    name: str, about: str, argv: list[str], stop_s: int, placed: Placed, worker: Worker | None = None
-) -> Program:
+def _of_site(name: str, about: str, argv: list[str], stop_s: int, placed: Placed) -> Program:
     """A program among the site's processes without connections."""
-    env = with_path({}, placed)
-    return Program(name, about, argv, placed.places.user, "TERM", stop_s, env=env, site=True, worker=worker)
+    return Program(name, about, argv, placed.places.user, "TERM", stop_s, env=with_path({}, placed), site=True)

@@ -108,9 +108,12 @@ def _copy_other(project: UnderTest, folder: Path) -> None:
         data |= {str(file), f"{file}-wal", f"{file}-shm"}
 
     def left_out(where: str, names: list[str]) -> set[str]:
-        found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}
-        found.update(paths.results_among(where, names))
-        return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in data}
+        found = {*NOT_CODE.intersection(names), *paths.results_among(where, names)}
+        for name in names:
+            path = Path(where) / name
+            if str(path) in data or (path / "pyvenv.cfg").is_file():
+                found.add(name)
+        return found
 
     try:
         shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)

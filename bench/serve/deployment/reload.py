@@ -80,7 +80,8 @@ def reload(running: Running) -> dict[str, str]:
     before = _texts(running.layout.conf)
     render.write_files(chain.placed, running.layout.conf)
     after = _texts(running.layout.conf)
-    return chain.reload({name for name in before.keys() | after.keys() if before.get(name) != after.get(name)})
+    changed = before.items() ^ after.items()
+    return chain.reload({name for name, _ in changed})
 
 
 @contextmanager
@@ -156,4 +157,8 @@ def request_reload(served: Served) -> Served:
 
 
 def _texts(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            found[str(path.relative_to(folder))] = path.read_bytes()
+    return found

@@ -130,18 +130,24 @@ def context_of(server: Server, placed: Placed) -> dict[str, Any]:
 def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
     """The names by which a template reaches the next inner server."""
     addresses = placed.upstreams(inner.name)
-    # An instance on this host refuses at once; a host that has gone costs a time to connect.
-    elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
-    module = server.upstream_modules.get(inner.speaks)
-    return {
+    # The fate of a connection after a response.
+    connection = "close"
+    if inner.keepalive:
+        connection = "keepalive"
+    found = {
         "upstreams": addresses,
         "upstream": addresses[0],
         "upstream_speaks": inner.speaks,
         "upstream_interface": inner.interface,
-        "upstream_connection": _connection(inner),
-        "upstream_max_fails": 3 if elsewhere else 0,
-        **({"upstream_module": module} if module else {}),
+        "upstream_connection": connection,
+        "upstream_max_fails": 0,
     }
+    if any(address.host not in ("", LOOPBACK) for address in addresses):
+        # An instance on this host refuses at once; a host that has gone costs a time to connect.
+        found["upstream_max_fails"] = 3
+    if module := server.upstream_modules.get(inner.speaks):
+        found["upstream_module"] = module
+    return found
 
 
 def site_context(placed: Placed) -> dict[str, Any]:
@@ -150,27 +156,16 @@ def site_context(placed: Placed) -> dict[str, Any]:
     doors: dict[str, Address] = {}
     for server in case.servers:
         doors |= {door: places.address(door, f"{server.name}-{door}") for door in server.doors}
+    project = case.project.project
+    site = f"{project.folder.name} {project.settings} {case.settings['server_names']}"
     return {
         **case.settings,
         **places.names,
-        "site_word": _site_word(case),
+        # Tells the site's pages from those of others in one store.
+        "site_word": md5(site.encode(), usedforsecurity=False).hexdigest()[:12],
         "services": {item.name: places.address(item.name, item.name) for item in case.services},
         "doors": doors,
     }
-
-
-def _site_word(case: Case) -> str:
-    """A word that tells a site's pages from those of others in one store: of the project and its host names."""
-    project = case.project.project
-    text = f"{project.folder.name} {project.settings} {case.settings['server_names']}"
-    return md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
-
-
-def _connection(server: Server) -> str:
-    """The fate of a connection to the server after a response: `keepalive` or `close`."""
-    if server.keepalive:
-        return "keepalive"
-    return "close"
 
 
 def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = None) -> list[Path]:
@@ -193,10 +188,12 @@ def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = N
 def texts(server: Server, placed: Placed) -> dict[str, str]:
     """The text of each file of a server, by its name; blank for an empty template."""
     context = context_of(server, placed)
-    files = server_files(server, placed.case)
-    if missing := next((name for name, templates in files.items() if not templates), None):
-        raise BenchError(f"{server.name} reads {missing}, which {SERVERS / server.name} does not have")
-    return {name: _file_text(templates, context) for name, templates in files.items()}
+    found = {}
+    for name, templates in server_files(server, placed.case).items():
+        if not templates:
+            raise BenchError(f"{server.name} reads {name}, which {SERVERS / server.name} does not have")
+        found[name] = _file_text(templates, context)
+    return found
 
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
@@ -225,24 +222,27 @@ def names_used(case: Case) -> set[str]:
     texts = list(case.env.values())
     for words in case.sidecars.values():
         texts += words
+    used: set[str] = set()
     for server in case.servers:
-        texts += [*server.start, *_template_texts(server, case)]
-    used = {server.instances for server in case.servers if server.instances}
-    return used.union(*(meta.find_undeclared_variables(ENGINE.parse(text)) for text in texts))
-
-
-def _template_texts(server: Server, case: Case) -> list[str]:
-    """The texts of all templates of a server."""
-    found = chain.from_iterable(server_files(server, case).values())
-    return [path.read_text("utf-8") for path in found if path.suffix == TEMPLATE]
+        texts += server.start
+        for path in chain.from_iterable(server_files(server, case).values()):
+            if path.suffix == TEMPLATE:
+                texts.append(path.read_text("utf-8"))
+        if server.instances:
+            used.add(server.instances)
+    for text in texts:
+        used |= meta.find_undeclared_variables(ENGINE.parse(text))
+    return used
 
 
 def service_context(service: Service, placed: Placed) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     places, address = placed.places, service_address(service, placed.places)
-    found = {key: f"{service.directory}/{name}" for key, name in service.programs.items()}
-    if places.here:
-        found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
+    found = {}
+    for key, name in service.programs.items():
+        found[key] = f"{service.directory}/{name}"
+        if places.here:
+            found[key] = str(programs.find([name], service.search))
     return {
         **site_context(placed),
         "programs": found,

@@ -6,7 +6,6 @@ import platform
 import sqlite3
 from collections.abc import Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from itertools import chain
 from typing import Any
 
 from msgspec import structs
@@ -31,24 +30,25 @@ def survey(project: UnderTest, chosen: Values | None = None) -> dict[str, Any]:
     `fits[stack][layer]` is null for a pair that can run here, else the reason; so is the `problem` of a size.
     """
     known = catalog.read()
-
-    def problem(stack: str, layer: str) -> str | None:
-        found = resolve(project, stack, layer, database=NO_DATABASE, chosen=chosen)
-        if not isinstance(found, CannotRun):
-            return None
-        return found.reason
-
-    fits, limited = {}, {}
+    fits: dict[str, dict[str, str | None]] = {}
+    limited = {}
     for name, size in known.sizes.items():
         if size.is_limited:
             limited[name] = {"title": size.title, "problem": sizes.problem(size) or None}
-    of_stacks = chain.from_iterable(stack.servers for stack in known.stacks.values())
-    of_layers = chain.from_iterable(layer.servers for layer in known.layers.values())
+    versioned: list[Server | Service] = [*known.services.values()]
+    for stack in known.stacks.values():
+        versioned += stack.servers
+    for layer in known.layers.values():
+        versioned += layer.servers
     with ThreadPoolExecutor(THREADS) as threads:
         who = threads.submit(_who, project)
-        _read_versions(threads, [*of_stacks, *of_layers, *known.services.values()])
+        _read_versions(threads, versioned)
         for name in known.stacks:
-            fits[name] = {layer: problem(name, layer) for layer in known.layers}
+            fits[name] = dict.fromkeys(known.layers)
+            for other in known.layers:
+                found = resolve(project, name, other, database=NO_DATABASE, chosen=chosen)
+                if isinstance(found, CannotRun):
+                    fits[name][other] = found.reason
     return {
         "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
         **who.result(),

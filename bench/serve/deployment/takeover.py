@@ -60,7 +60,7 @@ def words(server: Server, turn: int) -> tuple[str, ...]:
 
 def listening_socket(address: Address, backlog: int, identity: Identity) -> socket.socket:
     """A listening socket for processes of this user. Raises DeploymentError without one."""
-    listening = socket.socket(socket.AF_UNIX if address.path else socket.AF_INET)
+    listening = socket.socket(address.family)
     try:
         if address.path:
             address.clear()
