@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -24,13 +25,18 @@ BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
 def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server, ...]:
     """The servers of the stack, and those that layers put in front with this listener, the outermost last."""
-    before = itertools.chain.from_iterable(layer.servers for layer in layers)
-    return (*stack.servers, *(server for server in before if server.listener in ("", listener)))
+    servers = list(stack.servers)
+    for layer in layers:
+        servers += [server for server in layer.servers if server.listener in ("", listener)]
+    return tuple(servers)
 
 
 def stack_problem(stack: Stack, layers: tuple[Layer, ...]) -> str:
     """The reason why the layers never fit the stack, or an empty string."""
-    return next(filter(None, (layer_problem(stack, layer) for layer in layers)), "") or collision(stack, layers)
+    for layer in layers:
+        if problem := layer_problem(stack, layer):
+            return problem
+    return collision(stack, layers)
 
 
 def layer_problem(stack: Stack, layer: Layer) -> str:
@@ -51,11 +57,12 @@ def collision(stack: Stack, layers: Iterable[Layer]) -> str:
     """
     filled: dict[str, str] = {}
     for layer in layers:
-        blocks = []
+        points = []
         for server in stack.servers:
             for name, path in layer.files(server).items():
-                blocks += [f"the block {block} of {name}" for block in BLOCK.findall(path.read_text("utf-8"))]
-        for point in [*blocks, *(f"a server called {server.name}" for server in layer.servers)]:
+                points += [f"the block {block} of {name}" for block in BLOCK.findall(path.read_text("utf-8"))]
+        points += [f"a server called {server.name}" for server in layer.servers]
+        for point in points:
             if point in filled:
                 return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"
             filled[point] = layer.name
@@ -72,9 +79,11 @@ def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
         return layer
     # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
     kind = env[CACHE_URL].strip().partition(":")[0] or "locmemcache"
-    instead = [it for it in layer.without.values() if it.get("env", {}).get(CACHE_URL, "").partition(":")[0] == kind]
     services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
-    return structs.replace(layer, services=services, **fallback_facts(instead[0] if instead else {}))
+    for instead in layer.without.values():
+        if instead.get("env", {}).get(CACHE_URL, "").partition(":")[0] == kind:
+            return structs.replace(layer, services=services, **fallback_facts(instead))
+    return structs.replace(layer, services=services)
 
 
 def fallback_facts(instead: Mapping[str, Any]) -> dict[str, str]:
@@ -109,8 +118,10 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
             of_layers.append(item)
     if stack is None:
         return tuple(of_layers)
-    before = itertools.chain.from_iterable(layer.servers for layer in layers)
-    return (*_of_servers([*stack.servers, *before]), *stack.declares, *of_layers)
+    whole = list(stack.servers)
+    for layer in layers:
+        whole += layer.servers
+    return (*_of_servers(whole), *stack.declares, *of_layers)
 
 
 def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
@@ -124,7 +135,7 @@ def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
 
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
     """The services of the layer under these values."""
-    return [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
+    return [name.replace(CHOSEN_CACHE, str(names["cache"])) for name in layer.services]
 
 
 def missing_programs(service: Service) -> list[str]:
@@ -140,14 +151,20 @@ def as_installed(service: Service) -> Service:
 
 def version_command(item: Server | Service) -> tuple[str, ...] | None:
     """The command that prints the version of a server or service; None without one, or if not installed."""
+    found: dict[str, Path | None] = {"venv": paths.VENV}
     if isinstance(item, Server):
-        found = {"program": programs.find(item.programs, item.search)}
+        found["program"] = programs.find(item.programs, item.search)
     else:
-        found = {f"programs.{key}": programs.find([name], item.search) for key, name in item.programs.items()}
+        for key, name in item.programs.items():
+            found[f"programs.{key}"] = programs.find([name], item.search)
     if not item.version or None in found.values():
         return None
-    known = {f"{{{{ {name} }}}}": str(path) for name, path in {**found, "venv": paths.VENV}.items()}
-    return tuple(_replaced(word, known) for word in item.version)
+    words = []
+    for word in item.version:
+        for name, path in found.items():
+            word = word.replace(f"{{{{ {name} }}}}", str(path))
+        words.append(word)
+    return tuple(words)
 
 
 def how_to_install(item: Server | Service) -> str:
@@ -183,9 +200,3 @@ def installed_version(item: Server | Service) -> str | None:
     if not command:
         return None
     return programs.version(command)
-
-
-def _replaced(text: str, known: dict[str, str]) -> str:
-    for name, value in known.items():
-        text = text.replace(name, value)
-    return text

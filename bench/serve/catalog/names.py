@@ -15,5 +15,8 @@ def variants(stacks: Iterable[str], setting: str, values: Sequence[str]) -> tupl
         return tuple(stacks)
     found = []
     for stack, value in product(stacks, values):
-        found.append(f"{stack}{',' if '@' in stack else '@'}{setting}={value}")
+        separator = "@"
+        if "@" in stack:
+            separator = ","
+        found.append(f"{stack}{separator}{setting}={value}")
     return tuple(found)

@@ -181,13 +181,14 @@ def read_own(path: Path, known: Mapping[str, Values]) -> Values:
 def _renamed(base: Values, site: str) -> Values:
     """These values for another site: its name replaces the first one in each path and each user."""
     before = base.places["name"]
-    names = {name: _with_site(value, before, site) for name, value in base.names.items() if _is_path(value)}
-    places = {name: _with_site(value, before, site) for name, value in base.places.items() if isinstance(value, str)}
-    return replace(base, names={**base.names, **names}, places={**base.places, **places})
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("/")
+    names, places = dict(base.names), dict(base.places)
+    for name, value in names.items():
+        if isinstance(value, str) and value.startswith("/"):
+            names[name] = _with_site(value, before, site)
+    for name, value in places.items():
+        if isinstance(value, str):
+            places[name] = _with_site(value, before, site)
+    return replace(base, names=names, places=places)
 
 
 def _with_site(text: str, before: str, site: str) -> str:
@@ -214,29 +215,46 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     single_names     the host names without names for every name below a domain
     server_names_re  the form of a served host, without its port: a regular expression for PCRE
     """
-    hosts = str(names["server_names"]).split()
     hsts = {}
     if names["hsts_seconds"]:
         hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"}
+    alpn = "http/1.1"
+    if names["http2"] == "on":
+        alpn = "h2,http/1.1"
+    believed_proxies = ""
+    if names["listener"] == "behind":
+        believed_proxies = names["trusted_proxies"]
+    return {
+        **PAGE_NAMES,
+        **_host_names(names),
+        "access": _switch(names["access_log"]),
+        "maintenance": _switch(names["maintenance_file"]),
+        "max_requests_jitter": names["max_requests"] // 4,
+        "alpn": alpn,
+        "page_headers": names["page_headers"] | hsts,
+        "static_headers": {"X-Content-Type-Options": "nosniff"} | hsts,
+        # What a visitor uploaded never runs as a page of the site.
+        "media_headers": {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"} | hsts,
+        "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],
+        "believed_proxies": believed_proxies,
+        "scheme": "https" if names["listener"] == "tls" else "http",
+    }
+
+
+def _host_names(names: dict[str, Any]) -> dict[str, Any]:
+    """The derived names about the host names."""
+    hosts = str(names["server_names"]).split()
     single = [host for host in hosts if host[0] not in "*."]
     other = []
     if names["canonical_host"] == "on":
         other = single[1:]
     wildcard_names: list[str] = []
     for host in hosts:
-        wildcard_names += [host[1:], f"*{host}"] if host[0] == "." else [host]
-    return PAGE_NAMES | {
-        "access": "off" if names["access_log"] == "off" else "on",
-        "maintenance": "off" if names["maintenance_file"] == "off" else "on",
-        "max_requests_jitter": names["max_requests"] // 4,
-        "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
-        "page_headers": names["page_headers"] | hsts,
-        "static_headers": {"X-Content-Type-Options": "nosniff"} | hsts,
-        # What a visitor uploaded never runs as a page of the site.
-        "media_headers": {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"} | hsts,
-        "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],
-        "believed_proxies": names["trusted_proxies"] if names["listener"] == "behind" else "",
-        "scheme": "https" if names["listener"] == "tls" else "http",
+        if host[0] == ".":
+            wildcard_names += [host[1:], f"*{host}"]
+        else:
+            wildcard_names.append(host)
+    return {
         "server_name": next(iter(single), hosts[0].lstrip("*.")),
         "wildcard_names": wildcard_names,
         "other_names": other,
@@ -244,6 +262,13 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
         "single_names": single,
         "server_names_re": "|".join(map(_host_re, hosts)),
     }
+
+
+def _switch(file: str) -> str:
+    """`off`, or `on` if there is a file."""
+    if file == "off":
+        return "off"
+    return "on"
 
 
 def _host_re(host: str) -> str:
@@ -262,7 +287,9 @@ def parse_change(text: str) -> tuple[str, int | str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise BenchError(f"{text}: write it as NAME=VALUE, for example processes=5")
-    return name, int(value) if value.isdecimal() else value
+    if value.isdecimal():
+        return name, int(value)
+    return name, value
 
 
 def parse_variable(text: str) -> tuple[str, str]:

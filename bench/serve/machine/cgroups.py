@@ -96,7 +96,9 @@ class Group:
             for folder in self.folders:
                 folder.mkdir(exist_ok=True)
             for name, value in limits.files(self.version).items():
-                path = self.folders[0 if name.startswith("memory.") else -1] / name
+                path = self.folders[-1] / name
+                if name.startswith("memory."):
+                    path = self.folders[0] / name
                 if name not in OPTIONAL or path.exists():
                     path.write_text(value)
         except OSError as error:
@@ -118,13 +120,13 @@ class Group:
         deadline = time.monotonic() + REMOVE_TIMEOUT_S
         for folder in self.folders:
             while folder.exists() and time.monotonic() < deadline:
-                for inner in (Path(path) for path, _, _ in os.walk(folder, topdown=False)):
-                    for pid in _words(inner / "cgroup.procs"):
+                for inner, _, _ in os.walk(folder, topdown=False):
+                    for pid in _words(Path(inner) / "cgroup.procs"):
                         with contextlib.suppress(ProcessLookupError, PermissionError):
                             os.kill(int(pid), signal.SIGKILL)
                     # Its processes take a moment to end.
                     with contextlib.suppress(OSError):
-                        inner.rmdir()
+                        Path(inner).rmdir()
                 time.sleep(POLL_S)
 
 

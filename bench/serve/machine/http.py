@@ -146,12 +146,14 @@ class Sent:
             path = path.decode("ascii", "backslashreplace")
         if len(path) > LONGEST_PATH:
             path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
-        unusual = [pair for pair in self.headers if pair[0] not in WITH_FORMS]
-        given = [f"{name}: {_shown(name, value)[:60]}" for name, value in unusual]
+        given = []
         if self.host is None:
-            given.insert(0, "no Host")
+            given.append("no Host")
         elif self.host:
-            given.insert(0, f"Host: {self.host[:40]}")
+            given.append(f"Host: {self.host[:40]}")
+        for name, value in self.headers:
+            if name not in WITH_FORMS:
+                given.append(f"{name}: {_shown(name, value)[:60]}")
         text = ", ".join(given).encode("ascii", "backslashreplace").decode()
         if not text:
             return f"{self.method} {path}"
@@ -181,7 +183,7 @@ class Sent:
         path = self.path
         if isinstance(path, bytes):
             path = path.decode("utf-8", "surrogateescape")
-        headers = [(name, _shown(name, value)) for name, value in self.headers]
+        headers = [*self.headers]
         if self.host != "":
             headers.insert(0, ("Host", self.host or ""))
         words = ["curl", "-i", "--path-as-is"]
@@ -197,7 +199,7 @@ class Sent:
             # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
             header = f"{name};"
             if value:
-                header = f"{name}: {value}"
+                header = f"{name}: {_shown(name, value)}"
             elif name == "Host" and self.host is None:
                 header = "Host:"
             words += ["-H", header]
@@ -306,8 +308,11 @@ def build(
 
 def chunked(data: bytes, size: int = 16) -> bytes:
     """`data` in the chunked transfer coding, `size` bytes a chunk."""
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    body = bytearray()
+    for start in range(0, len(data), size):
+        piece = data[start : start + size]
+        body += b"%x\r\n%s\r\n" % (len(piece), piece)
+    return bytes(body) + b"0\r\n\r\n"
 
 
 class ClientConnection(Generic[AnyResponse]):

@@ -182,4 +182,6 @@ def _output(*argv: str) -> str:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
     except OSError:
         return ""
-    return "" if done.returncode else done.stdout
+    if done.returncode:
+        return ""
+    return done.stdout

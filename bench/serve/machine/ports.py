@@ -71,9 +71,13 @@ def sockets(state: str) -> Iterator[list[str]]:
     """
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
-            lines = (NET / name).read_text().splitlines()[1:]
-            rows = (line.split() for line in lines if f" {state} " in line)
-            yield from (row for row in rows if row[3] == state)
+            for line in (NET / name).read_text().splitlines()[1:]:
+                # Most lines are of others, and dividing them takes longer.
+                if f" {state} " not in line:
+                    continue
+                row = line.split()
+                if row[3] == state:
+                    yield row
 
 
 def _reserve(port: int) -> socket.socket | None:

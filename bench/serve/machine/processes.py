@@ -129,7 +129,10 @@ def _own_s(times: Any) -> float:
 
 def _total_s(times: _Times) -> float:
     """Seconds of processes, and of the children that they have waited for."""
-    return sum((_own_s(it) + it.children_user + it.children_system for it in times.values()), 0.0)
+    total_s = 0.0
+    for of_process in times.values():
+        total_s += _own_s(of_process) + of_process.children_user + of_process.children_system
+    return total_s
 
 
 class _Tree:
@@ -153,14 +156,18 @@ class _Tree:
         if memory and (size := _pss_bytes(found)) is not None:
             self._memory.append((round(at_s, 3), size))
         self._last = _times(found)
-        self._first = self._first if self._all else self._last
+        if not self._all:
+            self._first = self._last
         self._all |= self._last
         self._processes = max(self._processes, len(self._last))
 
     def usage(self) -> Usage:
         """The usage from the first sample to the last."""
         first, last, seen = self._first, self._last, self._all
-        each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
+        each = {process: _own_s(times) for process, times in seen.items()}
+        for process, times in first.items():
+            each[process] -= _own_s(times)
+        below = [round(used_s, 3) for process, used_s in each.items() if process.pid != self._root]
         # Of two counts each can miss something. That of every process ever seen misses what it used after its last
         # sample; that of the living ones, with the children they waited for, a process whose parent never waits.
         inherited_s, cpu_s, replaced = 0.0, None, None
@@ -177,7 +184,7 @@ class _Tree:
             processes=self._processes or None,
             replaced=replaced,
             memory_slope_bytes_per_s=slope(self._memory),
-            below=tuple(sorted((round(s, 3) for it, s in each.items() if it.pid != self._root), reverse=True)),
+            below=tuple(sorted(below, reverse=True)),
         )
 
 
@@ -228,10 +235,14 @@ def machine_load(seconds: float = OBSERVED_S) -> MachineLoad:
     time.sleep(seconds)
     after, cores_s = _times(psutil.process_iter(["name"])), (time.monotonic() - began) * (psutil.cpu_count() or 1)
     ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    taken = {it: _own_s(after[it]) - _own_s(before[it]) for it in after.keys() & before.keys()}
-    share = interference.share([sum(used for it, used in taken.items() if it.pid in ours)])
-    others = {(it.pid, it.info["name"]): used / cores_s for it, used in taken.items() if it.pid not in ours}
-    return MachineLoad.of(share, others)
+    ours_s, others = 0.0, {}
+    for process in after.keys() & before.keys():
+        used_s = _own_s(after[process]) - _own_s(before[process])
+        if process.pid in ours:
+            ours_s += used_s
+        else:
+            others[process.pid, process.info["name"]] = used_s / cores_s
+    return MachineLoad.of(interference.share([ours_s]), others)
 
 
 def machine_busy_s() -> float | None:

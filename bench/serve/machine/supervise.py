@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +73,12 @@ class Address:
             return []
         return [self.path]
 
+    @property
+    def family(self) -> socket.AddressFamily:
+        if self.path:
+            return socket.AF_UNIX
+        return socket.AF_INET
+
     def clear(self) -> None:
         """Remove the socket file of a killed server: some servers do not start on one."""
         if self.path:
@@ -81,10 +86,7 @@ class Address:
 
     def accepts(self) -> bool:
         """True if a connection can be opened now."""
-        family = socket.AF_INET
-        if self.path:
-            family = socket.AF_UNIX
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
+        with socket.socket(self.family, socket.SOCK_STREAM) as probe:
             probe.settimeout(1)
             return probe.connect_ex(self.path or (self.host, self.port)) == 0
 
@@ -172,8 +174,11 @@ def wait_accepting(process: Process, address: Address, timeout_s: float) -> None
 
 def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout_s: float) -> None:
     """Return once `argv` exits with 0; raises DeploymentError when the process ends or the time is up."""
-    probe = partial(subprocess.run, argv, env=env, capture_output=True, stdin=subprocess.DEVNULL)
-    _wait([process], lambda: probe().returncode == 0, lambda: f"failed the probe {Path(argv[0]).name}", timeout_s)
+
+    def passes() -> bool:
+        return subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
+
+    _wait([process], passes, lambda: f"failed the probe {Path(argv[0]).name}", timeout_s)
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
