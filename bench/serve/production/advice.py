@@ -20,17 +20,22 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
     """The user's changes from `usual` without effect on any file or service, such as `http2` for a server without
     HTTP/2.
     """
-    idle = {}
-    # The note names the release of Debian and its packages.
-    for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
-        values = case.values
-        changes = {key: text for key, text in values.changes.items() if key != name}
-        values = replace(values, names={**values.names, name: usual.names[name]}, changes=changes)
+    found = []
+    files: dict[str, str] = {}
+    for name in case.values.changes:
+        if name == "debian" and case.values.places:
+            # The note names the release of Debian and its packages.
+            continue
+        changes = dict(case.values.changes)
+        del changes[name]
+        values = replace(case.values, names={**case.values.names, name: usual.names[name]}, changes=changes)
         before = with_services_for_files(replace(case, values=values))
-        if before.settings[name] != case.settings[name]:
-            idle[name] = before
-    files = _contents(case) if idle else {}
-    return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
+        if before.settings[name] == case.settings[name] or before.services != case.services:
+            continue
+        files = files or _contents(case)
+        if _contents(before) == files:
+            found.append(name)
+    return found
 
 
 def _contents(case: Case) -> dict[str, str]:

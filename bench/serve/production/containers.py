@@ -170,11 +170,17 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
     containers = _containers(placed)
     in_pod = [container for container in containers if not container.program.worker]
     *inner, front = sorted(in_pod, key=lambda container: bool(container.ready))
-    joined = placed.front.certificate
-    certificate = CERTIFICATE
-    if joined:
-        certificate = {JOINED_CERTIFICATE: joined}
+    certificate = {}
+    if placed.ends_tls:
+        certificate = CERTIFICATE
+        if joined := placed.front.certificate:
+            certificate = {JOINED_CERTIFICATE: joined}
+    inner_addresses = chain.from_iterable(placed.listens[server.name] for server in case.servers[:-1])
     cached = case.caches != "nothing"
+    kubernetes = "1.33"
+    if case.size.is_limited:
+        # Limits of a whole pod are newer.
+        kubernetes = "1.34"
     names = {
         **host,
         **image.names(case.project, host),
@@ -185,13 +191,12 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
         "workers": [container for container in containers if container.program.worker],
         "front_container": front,
         # Other containers find each other by sockets, and each has its network.
-        "shared_network": _speak_tcp(placed),
+        "shared_network": any(address.port for address in inner_addresses),
         "user_id": USER_ID,
-        # Limits of a whole pod are newer.
-        "kubernetes": "1.34" if case.size.is_limited else "1.33",
+        "kubernetes": kubernetes,
         "ports": _ports(placed),
         "logs_to": _logs(placed, read),
-        "certificate": certificate if placed.ends_tls else {},
+        "certificate": certificate,
         # Each pod has a separate cache, and a write invalidates only its own pod's.
         "cached": cached,
         "drain_s": DRAIN_S,
@@ -204,12 +209,6 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
     if not case.project.recorded:
         names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
     return names
-
-
-def _speak_tcp(placed: Placed) -> bool:
-    """Return whether a server finds the next inner one by an address, which a separate container would change."""
-    inner = chain.from_iterable(placed.listens[server.name] for server in placed.case.servers[:-1])
-    return any(address.port for address in inner)
 
 
 def _cron_jobs(placed: Placed) -> list[dict[str, Any]]:
@@ -230,8 +229,10 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
     own = VOLUME_MB
     if case.size.is_limited:
         own = min(VOLUME_MB, case.size.burstable_mb // 8)
-    stored = int(case.settings["cache_memory_mb"]) * 5 // 4
-    return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
+    store = own
+    if cached:
+        store = max(own, int(case.settings["cache_memory_mb"]) * 5 // 4)
+    return {"run": own, "tmp": own, "store": store}
 
 
 def _containers(placed: Placed) -> list[Container]:
@@ -257,13 +258,8 @@ def _of_server(server: Server, program: Program, address: Address, placed: Place
     application = program.site and server.speaks == "http"
     # Health checks get a response under any host name, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
-    found = Container(
-        program,
-        reload=_reload(program),
-        started=_alive(address),
-        alive=_alive(address),
-        health=_alive(address),
-    )
+    alive = _alive(address)
+    found = Container(program, reload=_reload(program), started=alive, alive=alive, health=alive)
     if program.site:
         found = replace(found, memory_mb=program.loaded * PROCESS_MB)
     healthy = _probe(address, url + case.project.health)
@@ -323,5 +319,8 @@ def _logs(placed: Placed, read: str) -> dict[str, str]:
     Both are the first process's: /dev/stdout is the server's own, which the server may have closed.
     """
     files = sorted(set(re.findall(rf"{re.escape(placed.places.logs)}/[\w.-]+", read)))
+    found = dict.fromkeys(files, "/proc/1/fd/2")
     requests = placed.case.settings["access_log"]
-    return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}
+    if requests in found:
+        found[requests] = "/proc/1/fd/1"
+    return found

@@ -79,19 +79,26 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     if not project.overlaid:
         found = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
         return {**found, "base": _base(PYTHON, host["release"]), "image": description.image}
-    files = [Path(file) for file in project.facts.database_files.values()]
-    inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
-    env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
+    left_out = [".git", *environments.FOLDERS]
+    if description.env_file:
+        left_out.append(description.env_file)
+    for file in map(Path, project.facts.database_files.values()):
+        if file.is_relative_to(project.folder):
+            left_out.append(str(file.relative_to(project.folder)))
+    env = dict(host["env"])
+    env.pop(DATABASE_FILES, None)
+    commands_env = {}
+    for name in (*SETTINGS, *project.project.from_manage):
+        if name in env:
+            commands_env[name] = env[name]
+    (database_url,) = opened.renamed({DATABASE_URL: ""})
     return {
         "env": env,
         "image": description.image,
         "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
-        "database_url": next(iter(opened.renamed({DATABASE_URL: ""}))),
-        "left_out": list(
-            dict.fromkeys([".git", *environments.FOLDERS, *filter(None, [description.env_file]), *inside])
-        ),
-        "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.from_manage) if name in env}
-        | host["python_env"],
+        "database_url": database_url,
+        "left_out": list(dict.fromkeys(left_out)),
+        "commands_env": commands_env | host["python_env"],
         "compiled": f". {host['conf']}/python",
     }
 

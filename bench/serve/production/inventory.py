@@ -144,9 +144,11 @@ def decode(path: Path, listed: dict[str, Any]) -> Inventory:
     """The inventory from the output of `ansible-inventory --list`; raises BenchError."""
     variables = listed["_meta"]["hostvars"]
     members = {group: _members(group, listed) for group in listed if group not in ("_meta", *BUILT_IN)}
-    # A group of groups, such as one for variables, may have only hosts of the kit's groups.
-    grouped = set[str]().union(*(members.get(group, ()) for group in GROUPS))
+    grouped: set[str] = set()
+    for group in GROUPS:
+        grouped.update(members.get(group, ()))
     for group, names in members.items():
+        # A group of groups, such as one for variables, may have only hosts of the kit's groups.
         if group not in GROUPS and not (names and set(names) <= grouped):
             raise BenchError(f"{path}: group {group}: no stack needs it; the groups are {', '.join(GROUPS)}")
     every = dict.fromkeys(_members("all", listed))
@@ -180,6 +182,10 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
     except ValueError:
         problem = f"{path}: {name}: its address, {address!r}, is no IPv4 address"
         raise BenchError(f"{problem}; add address=IP, its address for the other hosts") from None
+    trust = None
+    if variables.get(TRUST):
+        # As Ansible takes paths of its configuration: a relative one begins at the file's folder.
+        trust = path.parent / str(variables[TRUST])
     return Host(
         name,
         address,
@@ -193,8 +199,7 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         local=variables.get("ansible_connection") == "local",
         link_mbit=given.number("link_mbit", "the Mbit/s of its link, such as 1000"),
         cores=given.number("cores", "the processor cores that it may use, such as 0.5"),
-        # As Ansible takes paths of its configuration: a relative one begins at the file's folder.
-        trust=path.parent / str(variables[TRUST]) if variables.get(TRUST) else None,
+        trust=trust,
     )
 
 

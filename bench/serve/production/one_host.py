@@ -220,8 +220,9 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name in (f"{KIT}.target", f"{KIT}.slice", ALERT):
         yield name, f"systemd/{name.replace(KIT, site)}", context
     for unit in context["units"]:
-        for kind in ("service", "socket") if unit.socket else ("service",):
-            yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}
+        yield "server.service", f"systemd/{unit.name}.service", {**context, "unit": unit}
+        if unit.socket:
+            yield "server.socket", f"systemd/{unit.name}.socket", {**context, "unit": unit}
         if unit.has_stand_in:
             yield "server.service", f"systemd/{unit.stand_in.name}.service", {**context, "unit": unit.stand_in}
     for job in context["jobs"]:
@@ -236,6 +237,13 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
     description = case.project.description
     pages = list(dict.fromkeys([description.start, *description.public]))
     ready = f"{CURL} {curl_options(placed, opened.health_paths(case.project)[-1])}"
+    unlogged = ""
+    if front not in case.stack.servers and not front.listener:
+        # It terminates TLS and has no log.
+        unlogged = front.name
+    state = ""
+    if STATE in data.parents:
+        state = str(data.relative_to(STATE))
     return {
         **case.settings,
         **places.names,
@@ -251,8 +259,7 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
         "size": case.size,
         "open_files": OPEN_FILES,
         "units": of_host,
-        # A server in front that terminates TLS and has no log.
-        "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
+        "unlogged": unlogged,
         "workers": " ".join(unit.name for unit in of_host if unit.program.worker),
         "services": [f"{places.name}-{service.name}" for service in case.services],
         "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
@@ -267,7 +274,7 @@ def host_context(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
         "env": _site_env(placed),
         **_of_environment(placed),
         # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
-        "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
+        "state": state,
         # Only for the note, which renders several times.
         "where": partial(limits_table.rows, placed),
     }
@@ -286,9 +293,11 @@ def _of_environment(placed: Placed) -> dict[str, list[str]]:
 
 def _versions(case: Case, release: Release) -> list[str]:
     """The release's versions of programs that the files depend on, such as `systemd 252`."""
-    installed = packages(case.servers, case.services, case.layers)
-    packaged = [f"{name} {release.packages[name]}" for name in installed if name in release.packages]
-    return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
+    found = [f"systemd {release.systemd}", f"Python {release.python}"]
+    for name in packages(case.servers, case.services, case.layers):
+        if name in release.packages:
+            found.append(f"{name} {release.packages[name]}")
+    return found
 
 
 def _of_users(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
@@ -304,10 +313,12 @@ def _of_users(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
     user = server_user(front, placed)
     names = {unit.name for unit in of_host}
     servers = [server for server in case.servers if f"{places.name}-{server.name}" in names]
-    reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
+    same_user = ""
+    if user == places.user:
+        same_user = "; ".join(layer.same_user for layer in case.layers if layer.same_user) or "one server is both"
     return {
         "users": list(dict.fromkeys(unit.program.user for unit in of_host)),
-        "same_user": "; ".join(reasons) if user == places.user else "",
+        "same_user": same_user,
         "reader": server_user(case.stack.servers[-1], placed),
         "front": {"unit": f"{places.name}-{front.name}", "certificate": front.certificate},
         "private": [(places.run_of(server.name), server_user(server, placed)) for server in servers],
@@ -320,16 +331,20 @@ def _of_packages(placed: Placed) -> dict[str, Any]:
     """Packages for the servers and their one-time commands; `build_commands` install packages of a release."""
     case, places = placed.case, placed.places
     of_release = _host_commands(replace(placed, places=replace(places, project="$release", venv="$venv")))
+    build_packages: list[str] = []
     made_on_host: list[str] = []
+    sysctls: dict[str, int] = {}
     for server in case.servers:
+        build_packages += server.build_packages
         made_on_host += [render.text(words, places.names, server.name) for words in server.host_modules.values()]
+        sysctls |= server.sysctls
     return {
         "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],
         "metrics_of": _figures(placed),
-        "build_packages": list(chain.from_iterable(server.build_packages for server in case.servers)),
+        "build_packages": build_packages,
         **_services_in_place(placed),
         "made_on_host": made_on_host,
-        "sysctls": dict(chain.from_iterable(server.sysctls.items() for server in case.servers)),
+        "sysctls": sysctls,
         "host_commands": _host_commands(placed),
         "build_commands": [words for words in of_release if words.startswith(PIP)],
         "release_commands": [words for words in of_release if not words.startswith(PIP)],
@@ -345,10 +360,12 @@ def _of_front(placed: Placed) -> dict[str, Any]:
     """
     settings, ends_tls = placed.case.settings, placed.ends_tls
     used = render.names_used(placed.case)
-    responses = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
+    webroot = ""
+    if ends_tls and settings["redirect"] == "on" and "acme_webroot" in used:
+        webroot = settings["acme_webroot"]
     return {
         "ends_tls": ends_tls,
-        "webroot": settings["acme_webroot"] if responses else "",
+        "webroot": webroot,
         "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
         "listens6": settings["bind6"] != "off" and bool(used & {"binds", "binds6"}),
     }
@@ -382,9 +399,8 @@ def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
     found: list[str] = []
     for server in servers:
         found += server.services
-    for server in units.with_metrics(servers, case):
-        if server.metrics:
-            found += server.metrics.services
+    for _, metrics in units.with_metrics(servers, case):
+        found += metrics.services
     return list(dict.fromkeys(found))
 
 
@@ -392,19 +408,16 @@ def _figures(placed: Placed) -> list[tuple[str, str, str]]:
     """The name of each server with figures for monitoring, their URL and their form."""
     context = render.site_context(placed)
     found = []
-    for server in units.with_metrics(placed.case.servers, placed.case):
-        if server.metrics:
-            url = render.text(server.metrics.url, context, f"{server.name} metrics")
-            found.append((server.name, url, server.metrics.about))
+    for server, metrics in units.with_metrics(placed.case.servers, placed.case):
+        found.append((server.name, render.text(metrics.url, context, f"{server.name} metrics"), metrics.about))
     return found
 
 
 def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
     """The Debian packages of the servers' exporters."""
     found: list[str] = []
-    for server in units.with_metrics(servers, case):
-        if server.metrics:
-            found += server.metrics.packages
+    for _, metrics in units.with_metrics(servers, case):
+        found += metrics.packages
     return found
 
 

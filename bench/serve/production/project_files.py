@@ -60,9 +60,12 @@ def write(case: Case, folder: Path, requirements: str = "") -> list[Path]:
         lines.append(requirements.strip())
     else:
         lines += _pinned(case)
-    (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
-    locks = [shutil.copy(path, folder) for path in _locks(case)]
-    return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
+    written = [path for path in packages.rglob("*") if path.is_file()]
+    written.append(folder / REQUIREMENTS)
+    written[-1].write_text("\n".join(lines) + "\n", "utf-8")
+    for path in _locks(case):
+        written.append(Path(shutil.copy(path, folder)))
+    return written
 
 
 def names(placed: Placed) -> dict[str, Any]:
@@ -94,6 +97,9 @@ def names(placed: Placed) -> dict[str, Any]:
     checks = opened.health_paths(project)
     application = project.names[case.servers[0].interface]
     root = repository(project.folder)
+    below = ""
+    if root != project.folder:
+        below = str(project.folder.relative_to(root))
     return {
         "overlaid": project.overlaid,
         "health": checks[0],
@@ -102,19 +108,26 @@ def names(placed: Placed) -> dict[str, Any]:
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),
-        "database_cache": project.overlaid and project.facts.has_database_cache,
         **_commands(project, places),
         "invalidate": _invalidate(case, places),
         "python_env": with_path({}, placed),
-        "locks": places.conf if project.overlaid else places.project,
-        "cache_url": _cache_url(project),
         "variables": sorted(project.project.env.keys() - project.project.from_manage.keys()),
-        "below": "" if root == project.folder else str(project.folder.relative_to(root)),
+        "below": below,
         "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
-        "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
+        **_of_overlay(project, places),
         **_of_own_settings(project),
     }
+
+
+def _of_overlay(project: UnderTest, places: HostPaths) -> dict[str, Any]:
+    cache_url = compatibility.CACHE_URL
+    if not project.overlaid:
+        return {"locks": places.project, "cache_url": cache_url, "sqlite": [], "database_cache": False}
+    (cache_url,) = opened.renamed({cache_url: ""})
+    facts = project.facts
+    found = {"sqlite": sorted(facts.database_files), "database_cache": facts.has_database_cache}
+    return {**found, "locks": places.conf, "cache_url": cache_url}
 
 
 def _of_own_settings(project: UnderTest) -> dict[str, Any]:
@@ -131,19 +144,13 @@ def _fail_level(case: Case) -> str:
     return ""
 
 
-def _cache_url(project: UnderTest) -> str:
-    """The variable that names the cache of a layer."""
-    if not project.overlaid:
-        return compatibility.CACHE_URL
-    return next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
-
-
 def _invalidate(case: Case, places: HostPaths) -> str:
     """The command that empties the layers; `true` if none caches under keys of the kit."""
-    # A project's own templates and views have other keys.
-    known = [layer for layer in case.layers if not (layer.in_site and case.project.overlaid)]
-    if any(layer.caches != "nothing" for layer in known):
-        return f"{places.name}-manage invalidatepages"
+    for layer in case.layers:
+        # A project's own templates and views have other keys.
+        has_keys_of_kit = not layer.in_site or not case.project.overlaid
+        if has_keys_of_kit and layer.caches != "nothing":
+            return f"{places.name}-manage invalidatepages"
     return "true"
 
 
@@ -172,10 +179,16 @@ def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
     if project.description.backup:
         return [], []
     facts = project.facts
-    # A URL on the host may take the place of the default database.
-    kept = [alias for alias in sorted(facts.databases) if alias == "default" or alias not in facts.databases_in_memory]
-    covered = [alias for alias in kept if BACKED_UP.search(facts.databases[alias])]
-    return covered, [alias for alias in kept if alias not in covered]
+    covered, others = [], []
+    for alias, engine in sorted(facts.databases.items()):
+        # A URL on the host may take the place of the default database.
+        if alias != "default" and alias in facts.databases_in_memory:
+            continue
+        if BACKED_UP.search(engine):
+            covered.append(alias)
+        else:
+            others.append(alias)
+    return covered, others
 
 
 # The hour of all jobs of the kit, with few visitors; not midnight, the hour of all other programs' jobs.
@@ -248,8 +261,10 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
 
 def _read_names() -> set[str]:
     """The variables of the settings laid over a project, options of layers aside."""
-    texts = [path.read_text("utf-8") for path in (paths.KIT / "benchapp_overlay").glob("*.py")]
-    return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
+    found: set[str] = set()
+    for path in (paths.KIT / "benchapp_overlay").glob("*.py"):
+        found.update(re.findall(r'"(BENCHAPP_\w+)"', path.read_text("utf-8")))
+    return found
 
 
 def repository(folder: Path) -> Path:
@@ -282,13 +297,14 @@ def listing(folder: Path) -> str:
 
 def _wanted(case: Case) -> list[str]:
     """The distributions for the servers, the settings laid over the project and the layer, each once."""
-    of_services = chain.from_iterable(service.requirements for service in case.services)
-    imported = list(IMPORTED)
-    if not case.project.overlaid:
-        imported = []
-    elif case.web_server_has_static_files:
-        imported = imported[:1]
-    return list(dict.fromkeys((*lock_file.of_servers(case.servers), *imported, *of_services)))
+    wanted = lock_file.of_servers(case.servers)
+    if case.project.overlaid:
+        wanted.append(IMPORTED[0])
+    if case.project.overlaid and not case.web_server_has_static_files:
+        wanted.append(IMPORTED[1])
+    for service in case.services:
+        wanted += service.requirements
+    return list(dict.fromkeys(wanted))
 
 
 def _brought(case: Case) -> list[str]:
@@ -306,8 +322,11 @@ def _pinned(case: Case) -> list[str]:
     """A requirement for each missing distribution, in the version of the kit's lock file."""
     text = (paths.KIT / lock_file.LOCK).read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", text))
-    wanted = {name: versions.get(name) or programs.distribution_version(name) for name in missing(case)}
-    return [f"{name}=={version}" if version else name for name, version in wanted.items()]
+    found = []
+    for name in missing(case):
+        version = versions.get(name) or programs.distribution_version(name)
+        found.append("==".join(filter(None, [name, version])))
+    return found
 
 
 def _locks(case: Case) -> list[Path]:

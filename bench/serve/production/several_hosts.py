@@ -130,15 +130,15 @@ class _Writing:
         target.mkdir(parents=True)
         found = units.units(placed, share)
         # All hosts have the same users.
-        every = units.units(placed)
-        context = self._context(share, placed, found) | {
-            "users": list(dict.fromkeys(unit.program.user for unit in every))
-        }
+        users = dict.fromkeys(unit.program.user for unit in units.units(placed))
+        context = self._context(share, placed, found) | {"users": list(users)}
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL]
         if not share.application:
             left_out += OF_APPLICATION
-        files = [item for item in one_host.files(context) if item[1] not in left_out]
-        files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
+        files = []
+        for source, name, of_file in one_host.files(context):
+            if name not in left_out:
+                files.append((f"one-host/{source}", name, of_file))
         # Files only for one of several hosts: its firewall, the setup of the database, the requests to its servers.
         own: list[str] = []
         if context["reached"]:
@@ -188,23 +188,23 @@ class _Writing:
             context |= {"jobs": [], "backed_up": []}
         if share.host != self.split.front:
             context |= {"ends_tls": False, "webroot": ""}
-        return context | {
-            "host": share.host,
-            "reached": reached,
-            "web_addresses": [host.address for host in self.split.web],
-        }
+        web_addresses = [host.address for host in self.split.web]
+        return context | {"host": share.host, "reached": reached, "web_addresses": web_addresses}
 
     def _deployed(self) -> Deployed:
         """The deployment, the same on all hosts."""
-        case, places, ends_tls = self.placed.case, self.placed.places, self.placed.ends_tls
+        case, places = self.placed.case, self.placed.places
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
+        scheme = "http"
+        if self.placed.ends_tls:
+            scheme = "https"
         return Deployed(
             stack=case.stack.name,
             layer=case.layer_name,
             size=case.size.name,
-            url=f"{'https' if ends_tls else 'http'}://{case.settings['server_name']}",
+            url=f"{scheme}://{case.settings['server_name']}",
             port=places.port,
-            behind=https and not ends_tls,
+            behind=https and not self.placed.ends_tls,
             access_log=str(case.values.names["access_log"]),
             static_root=places.static_root,
             cache_seconds=case.settings["cache_seconds"],
@@ -215,15 +215,19 @@ class _Writing:
         target = _below(self.folder / DRAINED / web.name, self.placed.places.conf)
         whole_front = _below(self.folder / HOSTS / self.split.front.name, self.placed.places.conf)
         placed = self.split.addressed_from(self.split.front, self.placed, without=web)
-        written = render.write_files(placed, target, self.split.outer)
-        same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
-        for path in same:
-            path.unlink()
-        return [path for path in written if path not in same]
+        changed = []
+        for path in render.write_files(placed, target, self.split.outer):
+            if path.read_bytes() == (whole_front / path.name).read_bytes():
+                path.unlink()
+            else:
+                changed.append(path)
+        return changed
 
     def _variables(self, share: HostRole, context: dict[str, Any], of_host: list[Unit]) -> dict[str, Any]:
         """The playbook's variables of a host."""
-        database = self.split.database
+        database_address = ""
+        if self.split.database:
+            database_address = self.split.database.address
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
         packages += chain.from_iterable(server.build_packages for server in share.servers)
         packages += one_host.metrics_packages(share.servers, self.placed.case)
@@ -244,7 +248,7 @@ class _Writing:
             "current": context["project"],
             "static_root": context["static_root"],
             "data": context["data"],
-            "database_address": database.address if database else "",
+            "database_address": database_address,
             "front_host": self.split.front.name,
             "drains": len(self.split.web) > 1,
             "tls": context["ends_tls"],
@@ -270,12 +274,13 @@ ELSEWHERE = {
 
 def _place(root: Path, conf: Path, name: str) -> Path:
     """The path of a host's file, below `root`."""
-    place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
-    if not place:
-        return conf / name
-    if not place.endswith((".conf", "/benchapp")):
-        place = f"{place}/{Path(name).name}"
-    return _below(root, place)
+    for pattern, place in ELSEWHERE.items():
+        if not fnmatch(name, pattern):
+            continue
+        if not place.endswith((".conf", "/benchapp")):
+            place = f"{place}/{Path(name).name}"
+        return _below(root, place)
+    return conf / name
 
 
 def _digest(files: list[Path], root: Path) -> str:

@@ -103,7 +103,7 @@ class Split:
         if self.case.services:
             wanted.insert(1, self.cache)
         found = []
-        for host in dict.fromkeys(host for host in wanted if host):
+        for host in dict.fromkeys(filter(None, wanted)):
             servers: list[Server] = []
             if host in self.web:
                 servers += self.inner

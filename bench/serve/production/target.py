@@ -60,7 +60,7 @@ def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
         raise BenchError(f"{project.folder}: {refusals[releases[-1].number]}; use {ELSEWHERE}")
     # The first whose Python is not older than that of the measurement; else the newest.
     newer = [release for release in fitting_releases if Version(release.python) >= own]
-    release = newer[0] if newer else fitting_releases[-1]
+    release = next(iter(newer), fitting_releases[-1])
     why = refusals[usual.number] or f"the project was run by Python {own}, and {usual.title} has {usual.python}"
     if release == usual:
         return chosen, ""
@@ -78,15 +78,17 @@ def _refusal(wanted: dict[str, str], release: Release) -> str:
 
 def _wanted(project: UnderTest) -> dict[str, str]:
     """Required Python versions, by the project and its installed packages."""
-    found = {}
-    table = _table(project.folder)
-    if "requires-python" in table:
-        found[f"{FILE} of the project"] = table["requires-python"]
+    wanted: dict[str, str] = {f"{FILE} of the project": _table(project.folder).get("requires-python", "")}
     for distribution in _packages(project):
         name = canonicalize_name(distribution.metadata["Name"])
-        if python := distribution.metadata["Requires-Python"]:
-            found[f"{name} {distribution.version}"] = python
-    return {name: python for name, python in found.items() if _is_specifier(python)}
+        wanted[f"{name} {distribution.version}"] = distribution.metadata["Requires-Python"]
+    found = {}
+    for who, python in wanted.items():
+        with contextlib.suppress(InvalidSpecifier):
+            if python:
+                SpecifierSet(python)
+                found[who] = python
+    return found
 
 
 def _table(folder: Path) -> dict[str, Any]:
@@ -120,11 +122,8 @@ def compiled_here(project: UnderTest) -> str:
     """
     if not project.recorded:
         return ""
-    place = project.folder
-    if not listing(project.folder):
-        place = repository(project.folder)
     allowed: list[str] = []
-    for line in _lines(place / "requirements.txt"):
+    for line in _lines(_place_of_list(project.folder) / "requirements.txt"):
         if option := NO_BINARY.search(line):
             allowed += map(canonicalize_name, option[1].split(","))
 
@@ -143,20 +142,9 @@ def compiled_here(project: UnderTest) -> str:
     )
 
 
-def _is_specifier(text: str) -> bool:
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        return False
-    return True
-
-
 def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
     """The installed packages in the project's list, and their requirements."""
-    lines = dependencies
-    place = folder
-    if not listing(folder):
-        place = repository(folder)
+    lines, place = dependencies, _place_of_list(folder)
     if listing(place) == "requirements.txt":
         lines = list(_lines(place / "requirements.txt"))
     left = [*_names(lines), "django"]
@@ -167,6 +155,13 @@ def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribu
             found.append(name)
             left += _names(installed[name].requires or [])
     return found
+
+
+def _place_of_list(folder: Path) -> Path:
+    """The folder of the list of a project's packages: its own, or its repository's."""
+    if listing(folder):
+        return folder
+    return repository(folder)
 
 
 def _lines(file: Path) -> Iterator[str]:

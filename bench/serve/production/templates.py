@@ -19,17 +19,13 @@ ENGINE = TemplateEngine(FOLDER)
 def write(name: str, target: Path, context: dict[str, Any]) -> Path:
     """Render a file, `name` below deploy/production without `.j2`, to one with the same mode; returns the new file."""
     path = source(FOLDER, name) or FOLDER / name
-    text = _text(path, context)
+    text = path.read_text("utf-8")
+    if path.suffix == TEMPLATE:
+        try:
+            text = ENGINE.get_template(str(path.relative_to(FOLDER))).render(context)
+        except jinja2.TemplateError as error:
+            raise BenchError(f"{path}: {error}") from None
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, "utf-8")
     target.chmod(path.stat().st_mode)
     return target
-
-
-def _text(path: Path, context: dict[str, Any]) -> str:
-    if path.suffix != TEMPLATE:
-        return path.read_text("utf-8")
-    try:
-        return ENGINE.get_template(str(path.relative_to(FOLDER))).render(context)
-    except jinja2.TemplateError as error:
-        raise BenchError(f"{path}: {error}") from None

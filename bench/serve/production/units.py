@@ -9,9 +9,8 @@ import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from bench.serve.catalog.server import Server
+from bench.serve.catalog.server import Metrics, Server
 from bench.serve.deployment import render, takeover
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.placed import Placed
@@ -122,15 +121,17 @@ def units(placed: Placed, share: HostRole | None = None) -> list[Unit]:
             found.append(_of_server(program, program.server, placed))
         else:
             found.append(_of_other(program, placed))
-    for server in with_metrics((share or placed.case).servers, placed.case):
-        if server.metrics and server.metrics.start:
-            found.append(_of_exporter(server, server.metrics.start, placed))
+    for server, metrics in with_metrics((share or placed.case).servers, placed.case):
+        if metrics.start:
+            found.append(_of_exporter(server, metrics.start, placed))
     return found
 
 
-def with_metrics(servers: Sequence[Server], case: Case) -> list[Server]:
-    """The servers that have figures for monitoring, with `metrics` on."""
-    return [server for server in servers if server.metrics and case.settings["metrics"] == "on"]
+def with_metrics(servers: Sequence[Server], case: Case) -> list[tuple[Server, Metrics]]:
+    """The servers that have figures for monitoring, each with these, with `metrics` on."""
+    if case.settings["metrics"] != "on":
+        return []
+    return [(server, server.metrics) for server in servers if server.metrics]
 
 
 def _of_exporter(server: Server, start: tuple[str, ...], placed: Placed) -> Unit:
@@ -171,13 +172,12 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
 
 def _of_other(program: Program, placed: Placed) -> Unit:
     """The unit of a program other than a server."""
-    return Unit(
-        program,
-        f"{placed.places.name}-{program.name}",
-        background.unit_words(program.argv),
-        type="notify" if program.notify else "exec",
-        reload=(f"kill -{program.reload} $MAINPID",) if program.reload else (),
+    unit = Unit(
+        program, f"{placed.places.name}-{program.name}", background.unit_words(program.argv), type=_type(program)
     )
+    if program.reload:
+        unit = replace(unit, reload=(f"kill -{program.reload} $MAINPID",))
+    return unit
 
 
 def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
@@ -190,30 +190,33 @@ def _of_server(program: Program, server: Server, placed: Placed) -> Unit:
     command, socket, own_socket = _listening(program, server, placed, own)
     doubled = program.site and takeover.is_possible(server, program.address or Address())
     several = len(placed.listens[server.name]) > 1
-    low_port = server is placed.front and _binds_low_port(placed)
     added: tuple[str, ...] = ()
-    instance = renew = replaced = ""
+    instance = renew = replaced = capability = loads = ""
     if several and program.address and not server.inherits:
         instance = _curl_words(program.address)
     if doubled and not server.inherits:
         added = takeover.words(server, STAND_IN)
+    if program.site:
+        loads = shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
     if program.site and not doubled:
         renew = _renew(program, server, name)
     if server.reload.replaces:
         replaced = str(placed.case.settings[server.reload.replaces])
+    if server is placed.front and _binds_low_port(placed):
+        capability = LOW_PORTS
     return Unit(
         program,
         name,
         command,
-        type=_type(program, server),
+        type="forking" if server.reload.pid_file else _type(program),
         socket=socket,
         own_socket=own_socket,
         instance=instance,
         added=added,
         has_stand_in=doubled,
-        capability=LOW_PORTS if low_port else "",
+        capability=capability,
         check=shlex.join(program.check),
-        loads=_loads(server, context) if program.site else "",
+        loads=loads,
         after=" ".join(f"{places.name}-{other}.service" for other in program.after),
         reload=tuple(_reload(program, server)),
         executes=server.reload.executes,
@@ -239,26 +242,24 @@ def _listening(program: Program, server: Server, placed: Placed, own: str) -> tu
     address = program.address or Address()
     if server.inherits:
         return background.unit_words([*program.argv, *takeover.words(server, FIRST)]), address.endpoint, ""
-    own_socket = own if address.path else ""
-    if own_socket:
-        address = Address(path=own_socket)
+    own_socket = ""
+    if own and address.path:
+        own_socket = own
+        address = Address(path=own)
     moved = at(program, address, placed, foreground=not server.reload.pid_file)
     return background.unit_words(moved.argv), "", own_socket
 
 
-def _type(program: Program, server: Server) -> str:
-    if server.reload.pid_file:
-        return "forking"
-    return "notify" if program.notify else "exec"
+def _type(program: Program) -> str:
+    """The sign of the start of a program in the foreground."""
+    if program.notify:
+        return "notify"
+    return "exec"
 
 
 def _binds_low_port(placed: Placed) -> bool:
     names, redirected_at = placed.case.settings, int(placed.case.settings["http_port"])
     return placed.places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and redirected_at < FIRST_FREE_PORT)
-
-
-def _loads(server: Server, context: dict[str, Any]) -> str:
-    return shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
 
 
 def _reload(program: Program, server: Server) -> Iterator[str]:
