@@ -87,21 +87,25 @@ def cookie_set(examination: Examination) -> Iterator[Occurrence]:
     for cookies in dict.fromkeys(page.cookies for page in pages if page.cookies):
         alike = [page for page in pages if page.cookies == cookies]
         causes = (*cookies, "session")
-        other = "set it when the visitor chooses something, not on each page"
+        remedy = ""
+        if own.isdisjoint(cookies):
+            remedy = "set it when the visitor chooses something, not on each page"
         yield Occurrence(
             f"{listed(alike, *causes)} set the cookie {joined(cookies)}: no cache may store that",
             first_line(alike, *causes),
-            "" if own & set(cookies) else other,
+            remedy,
         )
 
 
 @finding("cookie-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
 def cookie_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a cookie, so no layer stores it."""
-    pages = _without_cookies(examination)
-    causes = set[str]().union(*(page.causes for page in pages))
-    for cause in sorted(name for name in causes if name.startswith("reads ")):
-        alike = [page for page in pages if cause in page.causes]
+    by_cause: dict[str, list[InspectedPage]] = {}
+    for page in _without_cookies(examination):
+        for cause in page.causes:
+            if cause.startswith("reads "):
+                by_cause.setdefault(cause, []).append(page)
+    for cause, alike in sorted(by_cause.items()):
         cookie = cause.removeprefix("reads ")
         yield Occurrence(
             f"{listed(alike, cause)} read the cookie {cookie}: no layer stores them, because no cache key has cookies",
@@ -125,11 +129,12 @@ def header_read(examination: Examination) -> Iterator[Occurrence]:
                 found.setdefault((name, reader), []).append(page)
     for (name, reader), alike in found.items():
         cause = first_line(alike, f"header {name}")
-        where = f" ({cause})" if cause else ""
         header = name.title()
+        reads = f"{reader or 'Django'} reads {OF_ALL.get(name, header)}"
+        if cause:
+            reads += f" ({cause})"
         yield Occurrence(
-            f"{len(alike)} of {plural(len(html), 'page is', 'pages are')} not cached, such as {alike[0].path}: "
-            f"{reader or 'Django'} reads {OF_ALL.get(name, header)}{where}",
+            f"{len(alike)} of {plural(len(html), 'page is', 'pages are')} not cached, such as {alike[0].path}: {reads}",
             cause,
             REMEDIES.get(name) or f'if no page depends on it: harmless = ["{header}"] in [tool.benchapp] of {FILE}',
         )
@@ -173,8 +178,7 @@ def session_read(examination: Examination) -> Iterator[Occurrence]:
     if pages:
         yield Occurrence(
             f"Vary: Cookie on {listed(pages, 'session')}, which read the session (request.user does, too): caches "
-            "that honour "
-            "Vary keep one copy per combination of cookies, analytics cookies included",
+            "that honour Vary keep one copy per combination of cookies, analytics cookies included",
             first_line(pages, "session"),
         )
 
@@ -183,13 +187,17 @@ def session_read(examination: Examination) -> Iterator[Occurrence]:
 def vary_other(examination: Examination) -> Iterator[Occurrence]:
     """A page varies by a header that no cache key has."""
     pages = _without_cookies(examination)
-    names = dict.fromkeys(chain.from_iterable(sorted(_varies_by(page) - VARY_ALLOWED) for page in pages))
-    languages = "give each language a path (i18n_patterns) and take LocaleMiddleware off the others"
-    for name in names:
-        alike = [page for page in pages if name in _varies_by(page)]
+    by_name: dict[str, list[InspectedPage]] = {}
+    for page in pages:
+        for name in sorted(_varies_by(page) - VARY_ALLOWED):
+            by_name.setdefault(name, []).append(page)
+    for name, alike in by_name.items():
+        remedy = ""
+        if name == "accept-language":
+            remedy = "give each language a path (i18n_patterns) and take LocaleMiddleware off the others"
         yield Occurrence(
             f"Vary: {name.title()} on {listed(alike)}: no layer helps these pages, because no cache key has {name}",
-            remedy=languages if name == "accept-language" else "",
+            remedy=remedy,
         )
 
 
@@ -244,7 +252,6 @@ def query_parameters(examination: Examination) -> Iterator[Occurrence]:
         named = ", ".join(f'"{name}"' for name in names)
         yield Occurrence(
             f"links lead to {example}?{names[0]}=...: no layer caches a page with a query string",
-            remedy=f"CACHING_QUERY = [{named}] in the settings has `page-cache` store a page for each value; name "
-            "only those "
-            "that your views check (docs/caching.md)",
+            remedy=f"CACHING_QUERY = [{named}] in the settings has `page-cache` store a page for each value; name only "
+            "those that your views check (docs/caching.md)",
         )

@@ -58,8 +58,10 @@ def migrations_unapplied(examination: Examination) -> Iterator[Occurrence]:
     """The database lacks migrations."""
     facts = examination.facts
     if facts.migrations_left and not facts.database_error and not examination.is_unfilled:
-        number = facts.migrations_left
-        yield Occurrence(f"{number} {'migration is' if number == 1 else 'migrations are'} not applied to the database")
+        left = f"{facts.migrations_left} migrations are"
+        if facts.migrations_left == 1:
+            left = "1 migration is"
+        yield Occurrence(f"{left} not applied to the database")
 
 
 @finding(
@@ -79,15 +81,15 @@ def migration_unsafe(examination: Examination) -> Iterator[Occurrence]:
 def sqlite_locks(examination: Examination) -> Iterator[Occurrence]:
     """Several processes write to SQLite with settings for one."""
     facts = examination.facts
-    has_option = examination.django_version >= TRANSACTION_MODE
-    newer = "upgrade to Django 5.1 or newer, whose SQLite backend has transaction_mode, or use a database server"
+    remedy = SQLITE_OPTIONS
+    if examination.django_version < TRANSACTION_MODE:
+        remedy = "upgrade to Django 5.1 or newer, whose SQLite backend has transaction_mode, or use a database server"
     for alias, (transactions, journal) in facts.sqlite_modes.items():
         if (transactions, journal) != ("IMMEDIATE", "WAL") and alias not in facts.databases_in_memory:
             yield Occurrence(
                 f"{alias}: transactions are {transactions} and the journal is {journal}: with several processes, "
-                "writes fail "
-                "with 'database is locked'",
-                remedy=SQLITE_OPTIONS if has_option else newer,
+                "writes fail with 'database is locked'",
+                remedy=remedy,
             )
 
 
@@ -120,14 +122,13 @@ def persistent_connections(examination: Examination) -> Iterator[Occurrence]:
 def too_many_connections(examination: Examination) -> Iterator[Occurrence]:
     """The servers may open more connections than the database accepts."""
     facts, processes = examination.facts, examination.processes
-    pool = facts.pools.get("default", 0)
-    threads = processes * examination.threads
-    needed = processes * pool if pool else threads
+    needed = processes * examination.threads
+    holders = f"{needed} threads"
+    if pool := facts.pools.get("default"):
+        needed = processes * pool
+        holders = f"{processes} processes with a pool of {pool} each"
     if facts.max_connections is not None and needed > facts.max_connections:
-        each = f"{threads} threads"
-        if pool:
-            each = f"{processes} processes with a pool of {pool} each"
-        yield Occurrence(f"{each} may hold {needed} connections, and the database accepts {facts.max_connections}")
+        yield Occurrence(f"{holders} may hold {needed} connections, and the database accepts {facts.max_connections}")
 
 
 @finding(
@@ -142,8 +143,7 @@ def server_side_cursors(examination: Examination) -> Iterator[Occurrence]:
     for alias, place in examination.facts.poolers.items():
         yield Occurrence(
             f"{alias} is behind a pooler ({place}), such as PgBouncer: if it pools by transaction, "
-            "QuerySet.iterator() fails "
-            "with 'cursor does not exist'"
+            "QuerySet.iterator() fails with 'cursor does not exist'"
         )
 
 

@@ -31,8 +31,9 @@ def text() -> str:
 
 
 def _row(rule: Rule) -> str:
-    remedy = rule.remedy[:1].upper() + rule.remedy[1:] if rule.remedy else "The finding names it"
-    cells = [f"[`{rule.id}`]({rule.link})", rule.severity, rule.found_in, rule.title, f"{remedy}."]
+    remedy = rule.remedy or "the finding names it"
+    remedy = f"{remedy[0].upper()}{remedy[1:]}."
+    cells = [f"[`{rule.id}`]({rule.link})", rule.severity, rule.found_in, rule.title, remedy]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -51,10 +51,12 @@ def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
     for page in facts.pages:
         rendered.update(page.missing_static)
     missing = {**rendered, **facts.missing_static}
+    happens = "each will be a 404"
     if facts.static_strict:
         # Those of rendered pages are errors already.
-        missing = {name: where for name, where in missing.items() if name not in rendered}
-    happens = "each page that names one will be a 500" if facts.static_strict else "each will be a 404"
+        for name in rendered:
+            del missing[name]
+        happens = "each page that names one will be a 500"
     if missing:
         yield Occurrence(f"no finder has {first_names(list(missing))}: {happens}", next(iter(missing.values())))
 
@@ -194,6 +196,5 @@ def log_file(examination: Examination) -> Iterator[Occurrence]:
     if files := examination.facts.log_files:
         yield Occurrence(
             f"each process opens {files[0]} at start-up and crashes if it may not: on a host the code's folder is "
-            "read-only, "
-            "and a missing folder is not made"
+            "read-only, and a missing folder is not made"
         )

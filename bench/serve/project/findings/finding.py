@@ -83,8 +83,13 @@ class Examination:
         """The inspected pages, except errors that unapplied migrations may have caused."""
         if not self.facts.migrations_left:
             return self.facts.pages
-        is_empty = self.is_unfilled
-        return tuple(page for page in self.facts.pages if page.status < 500 or not _lacks_rows(page, is_empty))
+        found = []
+        for page in self.facts.pages:
+            # An empty database may be the cause of any error after a query.
+            lacks_rows = self.is_unfilled and (page.queries or not page.error)
+            if page.status < 500 or not (lacks_rows or OF_DATABASE.match(page.error or "")):
+                found.append(page)
+        return tuple(found)
 
     @functools.cached_property
     def code(self) -> dict[str, str]:
@@ -97,10 +102,11 @@ class Examination:
         for check in self.facts.checks:
             by_id.setdefault(check.id, []).append(check)
         for name, (first, *others) in sorted(by_id.items()):
-            lines = [self.line(word) for word in re.findall("[A-Z_]+", first.text) if self.line(word)]
+            lines = filter(None, map(self.line, re.findall("[A-Z_]+", first.text)))
             sentence = first.text.splitlines()[0].split(". ")[0].rstrip(".")
-            more = f", and {len(others)} more" if others else ""
-            yield Occurrence(sentence + more, first.where or next(iter(lines), ""), " ".join(first.hint.split()), name)
+            if others:
+                sentence += f", and {len(others)} more"
+            yield Occurrence(sentence, first.where or next(lines, ""), " ".join(first.hint.split()), name)
 
     def line(self, setting: str, word: str = "") -> str:
         """The line that sets a setting, among lines with the word; empty if unknown."""
@@ -124,11 +130,6 @@ class Examination:
         """True if the project sets this value only while DEBUG is on, as here."""
         statements = self.facts.statements.get(setting, ())
         return self.facts.debug and bool(statements) and statements[-1].in_debug
-
-
-def _lacks_rows(page: InspectedPage, is_empty: bool) -> bool:
-    """True if the database may be the cause of the error: an empty database, of any page with a query."""
-    return bool(OF_DATABASE.match(page.error or "")) or (is_empty and (bool(page.queries) or not page.error))
 
 
 @dataclass(frozen=True)

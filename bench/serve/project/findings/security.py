@@ -134,7 +134,9 @@ def secret_key_in_code(examination: Examination) -> Iterator[Occurrence]:
     facts = examination.facts
     if not facts.secret_in_code or examination.own_settings:
         return
-    key = "the default of SECRET_KEY, which is in use here," if facts.secret_is_default else "SECRET_KEY"
+    key = "SECRET_KEY"
+    if facts.secret_is_default:
+        key = "the default of SECRET_KEY, which is in use here,"
     yield Occurrence(
         f"{key} is in the code: each reader of the code can sign sessions and links that reset passwords",
         facts.secret_in_code,
@@ -186,9 +188,8 @@ def tls_not_known(examination: Examination) -> Iterator[Occurrence]:
     expecting = [name for name in names if settings.get(name)]
     if expecting and not settings.get("SECURE_PROXY_SSL_HEADER"):
         yield Occurrence(
-            "behind a server that terminates TLS every request looks like plain HTTP: a redirect to HTTPS never "
-            "ends, and "
-            "forms are refused for their origin",
+            "behind a server that terminates TLS every request looks like plain HTTP: a redirect to HTTPS never ends, "
+            "and forms are refused for their origin",
             examination.line(expecting[0]),
         )
 
@@ -227,14 +228,15 @@ def plain_origins(examination: Examination) -> Iterator[Occurrence]:
 def no_referrer(examination: Examination) -> Iterator[Occurrence]:
     """Browsers send `Origin: null` with each form, which Django refuses."""
     policy = examination.facts.settings.get("SECURE_REFERRER_POLICY") or ()
+    values = policy
+    if isinstance(policy, str):
+        values = policy.split(",")
     # Of several, a browser takes the last that it knows.
-    values = policy.split(",") if isinstance(policy, str) else policy
     known = [value.strip() for value in values if value.strip() in REFERRER_POLICIES]
     if known[-1:] == ["no-referrer"] and {SECURITY, CSRF} <= set(examination.facts.middleware):
         yield Occurrence(
             "with the policy no-referrer, browsers send forms over HTTPS with Origin: null, which Django's CSRF "
-            "protection "
-            "refuses with 403"
+            "protection refuses with 403"
         )
 
 
@@ -267,8 +269,7 @@ def signed_cookie_sessions(examination: Examination) -> Iterator[Occurrence]:
     if str(examination.facts.settings.get("SESSION_ENGINE", "")).endswith(".signed_cookies"):
         yield Occurrence(
             "sessions are in cookies: visitors can read them, a log-out does not end a copied one, and browsers drop "
-            "those "
-            "above 4,096 bytes"
+            "those above 4,096 bytes"
         )
 
 
@@ -297,18 +298,10 @@ def csp_nonce_unused(examination: Examination) -> Iterator[Occurrence]:
     """The Content-Security-Policy has a nonce, and no template can print it."""
     if setting := examination.facts.csp_nonce_setting:
         yield Occurrence(
-            f"{setting} has CSP.NONCE, and no context processor gives templates csp_nonce: browsers block the "
-            "scripts that "
-            "need it",
+            f"{setting} has CSP.NONCE, and no context processor gives templates csp_nonce: browsers block the scripts "
+            "that need it",
             examination.line(setting, "NONCE"),
         )
-
-
-def _prefixed_cookies(examination: Examination) -> Iterator[tuple[str, str]]:
-    facts = examination.facts
-    for setting, name in (("SESSION_COOKIE_NAME", facts.session_cookie), ("CSRF_COOKIE_NAME", facts.csrf_cookie)):
-        if name.startswith(("__Secure-", "__Host-")):
-            yield setting, name
 
 
 @finding(
@@ -319,10 +312,12 @@ def _prefixed_cookies(examination: Examination) -> Iterator[tuple[str, str]]:
 )
 def secure_cookie_name(examination: Examination) -> Iterator[Occurrence]:
     """A browser takes a cookie over HTTPS only, so that nobody can log in over plain HTTP."""
-    for setting, name in _prefixed_cookies(examination):
-        yield Occurrence(
-            f"a browser takes {name} over HTTPS only: nobody can log in over plain HTTP", examination.line(setting)
-        )
+    facts = examination.facts
+    for setting, name in (("SESSION_COOKIE_NAME", facts.session_cookie), ("CSRF_COOKIE_NAME", facts.csrf_cookie)):
+        if name.startswith(("__Secure-", "__Host-")):
+            yield Occurrence(
+                f"a browser takes {name} over HTTPS only: nobody can log in over plain HTTP", examination.line(setting)
+            )
 
 
 @finding(

@@ -48,7 +48,9 @@ def cache_per_process(examination: Examination) -> Iterator[Occurrence]:
     facts = examination.facts
     # Each project has one by default.
     is_in_use = facts.uses_cache or "CACHES" in facts.statements
-    processes = 1 if examination.own_settings or not is_in_use else examination.processes
+    if not is_in_use or examination.own_settings:
+        return
+    processes = examination.processes
     if processes > 1 and any(PER_PROCESS_CACHE in backend for backend in facts.caches.values()):
         yield Occurrence(
             f"{PER_PROCESS_CACHE} is per process: with {processes} processes there are {processes} different caches"
@@ -81,23 +83,25 @@ def redis_hello(examination: Examination) -> Iterator[Occurrence]:
 )
 def service_down(examination: Examination) -> Iterator[Occurrence]:
     """A cache, a storage or a further database does not respond."""
-    missing_table = "its table is missing: run ./manage.py createcachetable"
     for name, problem in examination.facts.silent.items():
-        if not NO_HELLO.search(problem):
-            command = examination.facts.cache_servers.get(name)
-            remedy = START.format(command) if command else ""
-            has_no_table = name.startswith("CACHES") and NO_TABLE.search(problem)
-            yield Occurrence(
-                f"{name} does not respond: {problem}",
-                examination.line(name.partition("[")[0]),
-                missing_table if has_no_table else remedy,
-            )
+        if NO_HELLO.search(problem):
+            continue
+        remedy = ""
+        if command := examination.facts.cache_servers.get(name):
+            remedy = START.format(command)
+        if name.startswith("CACHES") and NO_TABLE.search(problem):
+            remedy = "its table is missing: run ./manage.py createcachetable"
+        yield Occurrence(f"{name} does not respond: {problem}", examination.line(name.partition("[")[0]), remedy)
 
 
 def _sends_mail(examination: Examination) -> str:
     """The line of the project that sends mail, or has a way to; empty without one."""
-    routes = [url for url in examination.facts.urls if "password_reset" in url or "password-reset" in url]
-    return examination.code.get("mail", "") or (f"GET {routes[0]}" if routes else "")
+    if line := examination.code.get("mail"):
+        return line
+    for url in examination.facts.urls:
+        if "password_reset" in url or "password-reset" in url:
+            return f"GET {url}"
+    return ""
 
 
 @finding(
@@ -133,7 +137,9 @@ def mail_not_sent(examination: Examination) -> Iterator[Occurrence]:
 def mail_without_host(examination: Examination) -> Iterator[Occurrence]:
     """The site sends mail by SMTP, and the settings name no server."""
     sender = _sends_mail(examination)
-    by = f" ({sender})" if sender else ""
+    by = ""
+    if sender:
+        by = f" ({sender})"
     for setting, host in examination.facts.mail_hosts.items():
         name = setting.partition("[")[0]
         is_chosen = name in examination.facts.statements

@@ -50,8 +50,10 @@ def folder_name(examination: Examination) -> Iterator[Occurrence]:
 @finding("unreadable-files", ERROR, "", link="https://docs.python.org/3/library/os.html#os.chmod")
 def unreadable_files(examination: Examination) -> Iterator[Occurrence]:
     """The user of the servers cannot read files of the project."""
-    user = worker() if os.geteuid() == 0 else None
-    if user is None or user.uid == 0:
+    if os.geteuid() != 0:
+        return
+    user = worker()
+    if user.uid == 0:
         return
     closed: list[Path] = []
     for path in python_files(examination.project.folder):
@@ -135,7 +137,9 @@ def unfit_cookie_name(examination: Examination) -> Iterator[Occurrence]:
 
 
 def _problem_of(page: InspectedPage) -> str:
-    return f"GET {page.path} {page.words}" + ("" if page.error else ", not 200")
+    if page.error:
+        return f"GET {page.path} {page.words}"
+    return f"GET {page.path} {page.words}, not 200"
 
 
 def _named_pages(examination: Examination) -> Iterator[InspectedPage]:
@@ -183,8 +187,8 @@ def other_host(examination: Examination) -> Iterator[Occurrence]:
     pages = [page for page in _pages_of_visitors(examination) if page.here not in (None, page.status)]
     if pages:
         yield Occurrence(
-            f"{listed(pages)}: status {pages[0].here} for the host 127.0.0.1, which the kit requests, and 200 for "
-            "its own"
+            f"{listed(pages)}: status {pages[0].here} for the host 127.0.0.1, which the kit requests, and 200 for its "
+            "own"
         )
 
 
@@ -220,14 +224,13 @@ def static_file_error(examination: Examination) -> Iterator[Occurrence]:
 @finding("page-error", WARNING, CORRECT, link=MIDDLEWARE_DOCS, found_in=RENDER)
 def page_error(examination: Examination) -> Iterator[Occurrence]:
     """A page is an error."""
-    description = examination.project.description
-    judged = () if description.build else (description.health, *description.public)
-    errors = [page for page in examination.pages if page.status >= 500 and page.path not in judged]
-    # A service that does not respond is another finding.
+    # Those pages and services that do not respond are other findings.
+    judged = list(_named_pages(examination))
     silent = tuple(examination.facts.silent.values())
-    errors = [page for page in errors if not (page.error and page.error.startswith(silent))]
     by_error: dict[str, list[InspectedPage]] = {}
-    for page in errors:
+    for page in examination.pages:
+        if page.status < 500 or page in judged or (page.error or "").startswith(silent):
+            continue
         # One error at several lines is one problem.
         by_error.setdefault(page.words.removesuffix(f" ({page.cause_of_error})"), []).append(page)
     for words, alike in by_error.items():
@@ -242,15 +245,19 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
         return
     for page in _pages_of_visitors(examination):
         if page.path == "/" and 200 != page.status < 500:
-            start = description.start if description.start != "/" else ""
+            start = ""
+            if description.start != "/":
+                start = description.start
             is_missing = page.status == 404 and not is_refused(examination.facts, page)
             # The last target of redirects, which may be the form to log in.
-            end = start if page.location and login(start) else page.location
-            leads_to_it = start and page.location and not login(end)
-            name_it = NAME_PAGES.format(start or "/...")
+            end = page.location
+            if page.location and login(start):
+                end = start
+            advice = way_in(page.status, end)
+            if is_missing or (start and page.location and not login(end)):
+                advice = NAME_PAGES.format(start or "/...")
             yield Occurrence(
-                f"GET / {page.words}, and no page is named: only {description.start} is measured",
-                remedy=name_it if is_missing or leads_to_it else way_in(page.status, end),
+                f"GET / {page.words}, and no page is named: only {description.start} is measured", remedy=advice
             )
 
 
@@ -285,8 +292,7 @@ def site_by_host(examination: Examination) -> Iterator[Occurrence]:
         chooser = f"{tenants[0]} chooses the site"
     yield Occurrence(
         f"{chooser} by the host name: only that of 127.0.0.1 is served here, and layers would serve one site's pages "
-        "to "
-        "the others' visitors"
+        "to the others' visitors"
     )
 
 

@@ -23,8 +23,9 @@ def django_version(examination: Examination) -> Iterator[Occurrence]:
     """This version of Django has known holes, or gets no fixes any more."""
     version = examination.facts.django
     if early := PRE_RELEASE.match(version):
-        last = SECURE.get(early[1])
-        remedy = f"upgrade to {early[1]}.{last} or newer" if last else "serve a release in production"
+        remedy = "serve a release in production"
+        if early[1] in SECURE:
+            remedy = f"upgrade to {early[1]}.{SECURE[early[1]]} or newer"
         yield Occurrence(f"{version} is a pre-release, which gets no security fixes", remedy=remedy)
         return
     branch, _, patch = version.rpartition(".")
@@ -57,14 +58,16 @@ def health_check_cost(examination: Examination) -> Iterator[Occurrence]:
         is_page = page.path in ("/", *description.public)
         if page.path != description.health or page.status not in HEALTHY or not (is_page or page.queries):
             continue
-        queries = plural(page.queries, "database query", "database queries")
-        cost = f"takes {queries}" if page.queries else "renders a page"
-        other = unnamed(description, examination.facts)
-        first = "name it" if other else "give health checks a URL that needs no database"
+        cost = "renders a page"
+        if page.queries:
+            cost = f"takes {plural(page.queries, 'database query', 'database queries')}"
+        step, path = "name it", unnamed(description, examination.facts)
+        if not path:
+            step, path = "give health checks a URL that needs no database", "/health/"
         yield Occurrence(
             f"GET {page.path}, which health checks request, {cost}",
-            remedy=f'{first}: health = "{other or "/health/"}" in [tool.benchapp] of {FILE}; it is served whatever '
-            "host a load balancer names",
+            remedy=f'{step}: health = "{path}" in [tool.benchapp] of {FILE}; it is served whatever host a load '
+            "balancer names",
         )
 
 

@@ -27,7 +27,10 @@ def listed(pages: Iterable[InspectedPage], *names: str) -> str:
         by_cause.setdefault(cause, []).append(page.path)
     parts: list[str] = []
     for cause, paths in by_cause.items():
-        more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
-        at = f" ({cause})" if cause else ""
-        parts.append(", ".join(paths[:MAX_PATHS]) + more + at)
+        part = ", ".join(paths[:MAX_PATHS])
+        if len(paths) > MAX_PATHS:
+            part += f" and {len(paths) - MAX_PATHS} more"
+        if cause:
+            part += f" ({cause})"
+        parts.append(part)
     return " and ".join(parts)
