@@ -21,9 +21,13 @@ PYTHON = re.compile(r"python[\d.]*")
 
 def on_host(project: UnderTest, command: str, venv: str) -> list[str]:
     """The words of a command on a production host, with the virtual environment of the release."""
-    settings = OVERLAY if project.overlaid else project.project.settings
+    settings = project.project.settings
+    if project.overlaid:
+        settings = OVERLAY
     program, *words = _by_python(command, f"{venv}/bin/python", settings)
-    return [program if "/" in program else f"{venv}/bin/{program}", *words]
+    if "/" not in program:
+        program = f"{venv}/bin/{program}"
+    return [program, *words]
 
 
 def unit_words(words: Iterable[str]) -> str:
@@ -37,8 +41,9 @@ def unit_words(words: Iterable[str]) -> str:
 def here(project: UnderTest, worker: str, command: str) -> list[str]:
     """The words of a worker's command on this machine; raises BenchError for a missing program."""
     program, *words = _by_python(command, str(project.python), project.settings)
-    argv = [program] if "/" in program else _program(project, program, worker)
-    return [*argv, *words]
+    if "/" in program:
+        return [program, *words]
+    return [*_program(project, program, worker), *words]
 
 
 def _by_python(command: str, python: str, settings: str) -> list[str]:

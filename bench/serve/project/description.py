@@ -7,6 +7,7 @@ The paths of `python`, `env_file` and workloads are relative to the folder of th
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 import shlex
@@ -139,8 +140,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: str = "daily"
 
     def __post_init__(self) -> None:
-        patterns = (_EACH_DAY, _MINUTES)
-        if self.schedule not in NAMED_TIMES and not any(it.fullmatch(self.schedule) for it in patterns):
+        is_pattern = _EACH_DAY.fullmatch(self.schedule) or _MINUTES.fullmatch(self.schedule)
+        if self.schedule not in NAMED_TIMES and not is_pattern:
             names = ", ".join(NAMED_TIMES)
             raise ValueError(f"schedule is {self.schedule!r}: write {names}, 04:30, or *:0/15 for each 15 minutes")
 
@@ -252,8 +253,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def shows_account(self, path: str) -> bool:
         """True if the page of a path shows who is signed in."""
-        page, account = (self.login.page, self.login.account) if self.login else ("", "")
-        return path == account or (page.endswith("*") and path.startswith(account))
+        if not self.login:
+            return False
+        account = self.login.account
+        return path == account or (self.login.page.endswith("*") and path.startswith(account))
 
     @property
     def invalidates(self) -> bool:
@@ -261,30 +264,35 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reads_environment or bool(self.stale)
 
     def __post_init__(self) -> None:
-        of_one = {name: getattr(self, name) or "" for name in ("check", "rows", "backup", "restore")}
-        of_one["write.command"] = self.write.command if self.write else ""
-        commands = {"setup": self.setup, "build": self.build, **{name: (words,) for name, words in of_one.items()}}
-        for name, words in commands.items():
-            for command in words:
+        for name in ("setup", "build"):
+            for command in getattr(self, name):
                 _must_be_words(name, command)
+        for name in ("check", "rows", "backup", "restore"):
+            _must_be_words(name, getattr(self, name) or "")
+        paths = [self.health, self.ready or self.health, *self.public]
+        if self.login:
+            paths += [self.login.url, self.login.page]
+        if self.write:
+            _must_be_words("write.command", self.write.command)
+            paths.append(self.write.page)
         for name, worker in self.workers.items():
             _must_be_command(f"workers.{name}", name, worker.command)
         for name, job in self.jobs.items():
             _must_be_command(f"jobs.{name}", name, job.command)
-        if odd := [name for name in self.allow if not CHECK_ID.fullmatch(name)]:
-            raise ValueError(f"allow names {odd[0]!r}: write ids of Django's checks, such as security.W004")
+        for name in self.allow:
+            if not CHECK_ID.fullmatch(name):
+                raise ValueError(f"allow names {name!r}: write ids of Django's checks, such as security.W004")
         if self.restore and not self.backup:
             raise ValueError("restore puts back what backup has written: name that, too")
-        if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
-            raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
+        for name in self.image:
+            if not _INSIDE.fullmatch(name):
+                raise ValueError(f"image names {name!r}: write names of files and folders in the project")
         if self.protected and not FOLDERS.fullmatch(self.protected):
             raise ValueError(f"protected is {self.protected!r}: write a path such as /protected/")
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
             if application and not _APPLICATION.fullmatch(application):
                 raise ValueError(f'{name} is {application!r}: write it as "module:application"')
-        login = (self.login.url, self.login.page) if self.login else ()
-        write = (self.write.page,) if self.write else ()
-        for path in (self.health, self.ready or self.health, *self.public, *login, *write):
+        for path in paths:
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
             if not NO_ESCAPES.fullmatch(path):
@@ -344,7 +352,8 @@ class Project(msgspec.Struct, frozen=True):
     @property
     def roots(self) -> tuple[Path, ...]:
         """The folders of the project's modules."""
-        return (self.folder, *(self.folder / name for name in self.env.get("PYTHONPATH", "").split(":") if name))
+        names = self.env.get("PYTHONPATH", "").split(":")
+        return (self.folder, *(self.folder / name for name in names if name))
 
 
 def read_description(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
@@ -386,7 +395,9 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     words, described = read_description(folder, describe)
     python = python or _python(folder, words, described)
     env = _variables(words, described)
-    set_there = {} if words.settings else _chosen(folder, python, env)
+    set_there: dict[str, str] = {}
+    if not words.settings:
+        set_there = _chosen(folder, python, env)
     settings = words.settings or set_there.pop("DJANGO_SETTINGS_MODULE")
     from_manage = {name: set_there.pop(name) for name in FROM_MANAGE if name in set_there}
     if "PYTHONPATH" not in {**env, **from_manage} and (below := _folder_of(folder, settings)):
@@ -405,7 +416,8 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     manage.py runs to the point where Django takes over. Raises BenchError if it sets no settings or cannot be run.
     """
     known = _settings_modules(folder)
-    name_them = f'write settings = "{known[0] if known else "..."}" into [tool.benchapp] of {FILE}'
+    first = next(iter(known), "...")
+    name_them = f'write settings = "{first}" into [tool.benchapp] of {FILE}'
     if len(known) > 1:
         name_them += f", or {joined(known[1:MAX_SETTINGS], 'or')}"
     try:
@@ -431,13 +443,13 @@ def _wsgi_defaults(roots: Sequence[Path], settings: str, words: Description) -> 
     around = settings.split(".")
     for length in range(len(around), -1, -1):
         modules += [".".join([*around[:length], kind]) for kind in ("wsgi", "asgi")]
-    files: list[Path] = []
-    for module in modules:
-        files += [root / f"{module.replace('.', '/')}.py" for root in roots]
-    file = next((file for file in files if os.access(file, os.R_OK)), None)
-    found = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace"))) if file else {}
-    found.pop("DJANGO_SETTINGS_MODULE", None)
-    return found
+    for module, root in itertools.product(modules, roots):
+        file = root / f"{module.replace('.', '/')}.py"
+        if os.access(file, os.R_OK):
+            found = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace")))
+            found.pop("DJANGO_SETTINGS_MODULE", None)
+            return found
+    return {}
 
 
 def _projects_below(folder: Path) -> list[Path]:
@@ -458,7 +470,7 @@ def _settings_modules(folder: Path) -> list[str]:
     names: list[str] = []
     for path in sorted(files):
         parts = path.relative_to(folder).with_suffix("").parts
-        is_module = all(part.isidentifier() for part in parts) and path.stem not in ("__init__", "test", "tests")
+        is_module = all(map(str.isidentifier, parts)) and path.stem not in ("__init__", "test", "tests")
         if is_module and not NOT_OWN & set(parts):
             names.append(".".join(parts))
     return sorted(names, key=lambda name: not PRODUCTION.search(name))
@@ -467,9 +479,11 @@ def _settings_modules(folder: Path) -> list[str]:
 def _folder_of(folder: Path, settings: str) -> str:
     """The folder with the settings, such as `src`; empty for settings at the project's root or elsewhere."""
     package = settings.partition(".")[0]
-    if any((folder / name).exists() for name in (package, f"{package}.py")):
+    if (folder / package).exists() or (folder / f"{package}.py").exists():
         return ""
-    return next((path.parents[1].name for path in folder.glob(f"*/{package}/__init__.py")), "")
+    for path in folder.glob(f"*/{package}/__init__.py"):
+        return path.parents[1].name
+    return ""
 
 
 def _unreadable(path: Path, error: OSError) -> BenchError:
@@ -486,9 +500,10 @@ def describes(path: Path) -> bool:
 
 def _description(path: Path, is_required: bool) -> Description:
     """Read the description in a file; empty if the file has none, unless it must."""
+    table: dict[str, Any] | None = None
     try:
-        tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
-        table: dict[str, Any] | None = tables.get("tool", {}).get("benchapp")
+        if path.is_file():
+            table = msgspec.toml.decode(path.read_bytes()).get("tool", {}).get("benchapp")
     except OSError as error:
         raise _unreadable(path, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
@@ -524,13 +539,13 @@ def _variables(words: Description, described: Path) -> dict[str, str]:
     if not words.env_file:
         return {}
     path = described.parent / words.env_file
+    remedy = f"correct env_file in [tool.benchapp] of {described}, or its rights"
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BenchError(
-            f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}, or its rights"
-        ) from None
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}; {remedy}") from None
+    except UnicodeDecodeError:
+        raise BenchError(f"{path}: it is not UTF-8; {remedy}") from None
     found = {}
     for binding in dotenv.parser.parse_stream(io.StringIO(text)):
         if binding.error or (binding.key and binding.value is None) or "\0" in (binding.value or ""):

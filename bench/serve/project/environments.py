@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
@@ -36,16 +37,16 @@ NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'")
 def interpreter(folder: Path) -> Path | None:
     """The interpreter of a project whose manage.py is in this folder; None if no environment is known."""
     around = _around(folder)
-    for place in around:
-        names = [*FOLDERS, *filter(None, [os.environ.get(OF_UV)])]
-        for name in names:
-            python = place / name / "bin" / "python"
-            if python.is_file():
-                return python
+    names = [*FOLDERS]
+    if place_of_uv := os.environ.get(OF_UV):
+        names.append(place_of_uv)
+    for place, name in itertools.product(around, names):
+        python = place / name / "bin" / "python"
+        if python.is_file():
+            return python
     for place in around:
         for file in _listings(place):
-            named = _queried(place, QUERIES[file]) if file in QUERIES else None
-            if named:
+            if file in QUERIES and (named := _queried(place, QUERIES[file])):
                 return named
     return _active()
 
@@ -108,8 +109,9 @@ def _queried(folder: Path, command: tuple[str, ...]) -> Path | None:
     except (OSError, subprocess.SubprocessError):
         return None
     python = Path(done.stdout.strip().rpartition("\n")[2])
-    is_environment = python.is_file() and (python.parents[1] / "pyvenv.cfg").is_file()
-    return python if is_environment else None
+    if python.is_file() and (python.parents[1] / "pyvenv.cfg").is_file():
+        return python
+    return None
 
 
 def remedy(folder: Path, python: Path) -> str:
@@ -117,13 +119,10 @@ def remedy(folder: Path, python: Path) -> str:
     install = "install it there"
     if interpreter(folder) is None:
         for place in _around(folder):
-            file = next(iter(_listings(place)), None)
-            if file:
-                venv = place / FOLDERS[0]
-                names = {
-                    name: shlex.quote(str(it)) for name, it in (("folder", place), ("venv", venv), ("python", python))
-                }
-                install = CREATED_BY[file].format(**names)
+            if files := _listings(place):
+                words = {"folder": place, "venv": place / FOLDERS[0], "python": python}
+                quoted = {name: shlex.quote(str(path)) for name, path in words.items()}
+                install = CREATED_BY[files[0]].format(**quoted)
                 break
     name_it = 'name the interpreter that has it: python = "..." in [tool.benchapp] of pyproject.toml'
     return f"{install}, or {name_it}; {python} was tried"

@@ -74,11 +74,13 @@ def is_refused(facts: Facts, page: InspectedPage) -> bool:
 
 def unnamed(description: Description, facts: Facts) -> str:
     """A path for health checks of the project that nobody has named; else empty."""
-    bad = [page.path for page in facts.pages if page.status not in HEALTHY]
-    urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
     if HEALTH.search(description.health):
         return ""
-    return next((url for url in urls if PARAMETER not in url), "")
+    bad = [page.path for page in facts.pages if page.status not in HEALTHY]
+    for url in facts.urls:
+        if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad and PARAMETER not in url:
+            return url
+    return ""
 
 
 def remedy(description: Description, facts: Facts, page: InspectedPage) -> str:
@@ -89,12 +91,17 @@ def remedy(description: Description, facts: Facts, page: InspectedPage) -> str:
     form = login(to)
     otherwise = f"correct public in [tool.benchapp] of {FILE}"
     if page.path in (description.health, description.ready):
-        other = unnamed(description, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
-        otherwise = f'name a page that returns status 200: health = "{other}" in [tool.benchapp] of {FILE}'
-    left = 0 if description.reads_environment or description.generated else facts.migrations_left
-    if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
+        other = unnamed(description, facts) or form
+        if not other and PLAIN.fullmatch(to):
+            other = to
+        otherwise = f'name a page that returns status 200: health = "{other or "/..."}" in [tool.benchapp] of {FILE}'
+    left = facts.migrations_left
+    is_filled_by_kit = description.reads_environment or description.generated
+    if page.status >= 500 and left and not is_filled_by_kit and (not page.error or OF_DATABASE.match(page.error)):
         return f"{left} migrations are not applied to its database: run ./manage.py migrate"
-    first = LET_IN if is_refused(facts, page) else ""
+    first = ""
+    if is_refused(facts, page):
+        first = LET_IN
     if page.error:
         first = CORRECT
         named = COMMAND.search(page.error)
@@ -112,23 +119,29 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
 
     its_rows  the deployment has the inspected rows, or a copy
     """
-    pages = project.facts.pages if project.overlaid else ()
-    page = next((page for page in pages if page.path == project.health), None)
-    # Files that pages need may only exist after `build`.
-    as_served = its_rows and not (page and page.status >= 500 and project.description.build)
-    if page and page.status not in HEALTHY and (page.location or as_served):
-        raise _refusal(project, page)
+    if not project.overlaid:
+        return
+    for page in project.facts.pages:
+        if page.path != project.health or page.status in HEALTHY:
+            continue
+        # Files that pages need may only exist after `build`.
+        as_served = its_rows and not (page.status >= 500 and project.description.build)
+        if page.location or as_served:
+            raise _refusal(project, page)
 
 
 def silent_caches(project: UnderTest) -> dict[str, str]:
     """A line with the remedy for each cache, `CACHES['default']`, in a server of this machine that does not respond."""
     found: dict[str, str] = {}
-    # The caches of settings that read the kit's variables may be the kit's.
-    servers = project.facts.cache_servers if project.overlaid else {}
-    for name, command in servers.items():
+    if not project.overlaid:
+        # The caches of settings that read the kit's variables may be the kit's.
+        return found
+    for name, command in project.facts.cache_servers.items():
         if why := project.facts.silent.get(name):
-            of_sessions = " with the sessions" if name == project.facts.session_cache else ""
-            found[name] = f"{name}{of_sessions} does not respond: {why}; {START.format(command)}"
+            what = name
+            if name == project.facts.session_cache:
+                what = f"{name} with the sessions"
+            found[name] = f"{what} does not respond: {why}; {START.format(command)}"
     return found
 
 

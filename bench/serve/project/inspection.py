@@ -103,7 +103,9 @@ class InspectedPage(msgspec.Struct, frozen=True):
         """`redirects to /en/`, or `returns status 500: KeyError: 'x' (shop/views.py:7)`."""
         if self.location:
             return f"redirects to {self.location}"
-        return f"returns status {self.status}" + (f": {self.error}" if self.error else "")
+        if self.error:
+            return f"returns status {self.status}: {self.error}"
+        return f"returns status {self.status}"
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
@@ -287,7 +289,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "health_checks": HEALTH.pattern,
         "closely": closely,
         "page_timeout_s": PAGE_TIMEOUT_S,
-        "database": _settings_of(database) if database else None,
+        "database": _settings_of(database),
     }
     try:
         with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
@@ -312,12 +314,15 @@ def beginning_at(description: Description, start: str | None) -> Description:
     """The description with the visitors' first page, which is also the health check if nobody named one."""
     if not start or start == description.start:
         return description
-    health = start if description.health == HOME else description.health
-    return structs.replace(description, start=start, health=health)
+    if description.health == HOME:
+        return structs.replace(description, start=start, health=start)
+    return structs.replace(description, start=start)
 
 
-def _settings_of(database: str) -> dict[str, Any]:
-    """Django's settings for the database of a URL."""
+def _settings_of(database: str) -> dict[str, Any] | None:
+    """Django's settings for the database of a URL; None without one."""
+    if not database:
+        return None
     url = urlsplit(database)
     kind = {"sqlite": "sqlite3", "postgres": "postgresql", "postgis": "postgresql"}.get(url.scheme, url.scheme)
     words = {"USER": url.username, "PASSWORD": url.password, "HOST": url.hostname, "PORT": url.port}
@@ -344,8 +349,9 @@ def _words(
     variables  variables that the settings need and the environment lacks
     mentioned  variables that the settings look up, also with a default, and that the error names
     """
-    what = f"settings {project.settings}" if stage == "settings" else stage
-    at = f" ({where})" if where else ""
+    what = stage
+    if stage == "settings":
+        what = f"settings {project.settings}"
     own = {project.settings.partition(".")[0]}
     if environments.lacks_package(project.folder, error, own) or NO_DRIVER.search(error):
         remedy = environments.remedy(project.folder, project.python)
@@ -361,7 +367,9 @@ def _words(
         remedy = "give it that while it is measured, or have the settings do without, by a variable of env_file"
     else:
         remedy = f"correct it{OR_ELSE.get(what.split()[0], '')}"
-    return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"
+    if where:
+        error = f"{error} ({where})"
+    return f"{project.folder}: {what} cannot be imported: {error}; {remedy}"
 
 
 def require_environment(project: Project) -> None:

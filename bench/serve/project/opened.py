@@ -153,8 +153,8 @@ class UnderTest:
     def worker(self, folder: Path = paths.KIT) -> Identity:
         """The user of servers and commands, with access to `folder`, the project and its packages."""
         reads: tuple[Path, ...] = ()
-        if self.version:
-            reads = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
+        if self.version and self.layered.sites:
+            reads = (self.layered.base, *map(Path, self.layered.sites))
         elif self.recorded:
             found = self._interpreter
             reads = (self.folder, Path(found.base_prefix), *map(Path, found.sites))
@@ -243,7 +243,9 @@ class UnderTest:
     @property
     def _rows_of_base(self) -> str:
         """The URL of the SQLite file with the rows of a commit; empty for a project with its own rows."""
-        file = self.base.copied.get("default") if self.base else None
+        if not self.base:
+            return ""
+        file = self.base.copied.get("default")
         if file and Path(file).is_file():
             return f"sqlite:///{file}"
         return ""
@@ -260,7 +262,9 @@ class UnderTest:
     @property
     def settings(self) -> str:
         """The settings module of the project's processes."""
-        return PROBED if self.overlaid else self.project.settings
+        if self.overlaid:
+            return PROBED
+        return self.project.settings
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The environment of one of the project's processes, of the kit's variables: names that its settings may read
@@ -268,7 +272,8 @@ class UnderTest:
         """
         if not self.overlaid:
             return {**self.project.env, **env}
-        files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
+        files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files}
+        files.pop("default", None)
         served = {
             **self.project.env,
             **renamed(env),
@@ -295,8 +300,10 @@ class UnderTest:
 
     def copy_of(self, alias: str) -> Path:
         """The path of the copy of an SQLite database, or of the one with rows made by `setup`."""
-        is_created = self.description.generated and alias == "default"
-        return self.var / "data" / f"{'benchapp' if is_created else alias}.sqlite3"
+        name = alias
+        if self.description.generated and alias == "default":
+            name = "benchapp"
+        return self.var / "data" / f"{name}.sqlite3"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -374,9 +381,13 @@ def _parts(interface: str, application: str) -> dict[str, str]:
 def _place(project: Project, application: str) -> dict[str, str]:
     """The place of the module of the WSGI application."""
     package, _, last = application.partition(":")[0].rpartition(".")
-    folders = (Path(path, package.replace(".", "/")) for path in (".", *project.env.get("PYTHONPATH", "").split(":")))
-    folder = next((it for it in folders if (project.folder / it / f"{last}.py").is_file()), package.replace(".", "/"))
-    return {"wsgi_folder": str(folder) or ".", "wsgi_file": f"{last}.py"}
+    below = package.replace(".", "/")
+    found = {"wsgi_folder": below or ".", "wsgi_file": f"{last}.py"}
+    for root in (".", *project.env.get("PYTHONPATH", "").split(":")):
+        folder = Path(root, below)
+        if (project.folder / folder / f"{last}.py").is_file():
+            return {**found, "wsgi_folder": str(folder)}
+    return found
 
 
 def overlaid_asgi(project: UnderTest) -> dict[str, str]:
@@ -389,7 +400,12 @@ def overlaid_asgi(project: UnderTest) -> dict[str, str]:
 
 def renamed(env: dict[str, str]) -> dict[str, str]:
     """The kit's variables under names that mean nothing in the settings of another project."""
-    return {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
+    found = {}
+    for name, value in env.items():
+        if name in SHARED_NAMES:
+            name = f"{PREFIX}{name}"
+        found[name] = value
+    return found
 
 
 def health_paths(project: UnderTest) -> tuple[str, ...]:
@@ -417,17 +433,21 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 def page_environment(project: UnderTest) -> dict[str, str]:
     """Variables about the project's pages for the settings overlay."""
     description = project.description
+    checks = health_paths(project)
     variables = {
+        "BENCHAPP_HEALTH_PATHS": checks,
         "BENCHAPP_PUBLIC": description.public,
         "BENCHAPP_STALE": description.stale,
         "BENCHAPP_HARMLESS": description.harmless,
     }
-    checks = health_paths(project)
-    variables["BENCHAPP_OWN_CHECKS"] = checks if checks == OWN_CHECKS else ()
-    found = {"BENCHAPP_HEALTH_PATHS": checks} | {name: value for name, value in variables.items() if value}
-    # Compact JSON, without spaces: it stands in files of production, too.
-    texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
-    return {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project))), **texts}
+    if checks == OWN_CHECKS:
+        variables["BENCHAPP_OWN_CHECKS"] = checks
+    found = {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project)))}
+    for name, value in variables.items():
+        if value:
+            # Compact JSON, without spaces: it stands in files of production, too.
+            found[name] = msgspec.json.encode(value).decode()
+    return found
 
 
 def bypass_re(project: UnderTest, probed: bool) -> str:
@@ -437,18 +457,27 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     adds those of the probes. A web server's cache would let visitors of uncacheable pages wait for each other.
     """
     description = project.description
-    files = filter(None, (project.names["static_url"], project.names["media_url"]))
-    paths = [*files, *project.names["health_paths"]]
+    paths = [project.names["static_url"], project.names["media_url"], *project.names["health_paths"]]
     if description.login:
         paths.append(description.login.url)
-    # The home page has no other beginning.
-    ends = (
-        re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
-    )
-    found = "|".join(ends)
+    bypassing = []
+    for path in dict.fromkeys(paths):
+        # Nothing begins as the home page does, and some projects have no uploads.
+        if path in ("/", ""):
+            continue
+        end = PATH_END
+        if path.endswith("/"):
+            end = ""
+        bypassing.append(re.escape(path[1:]) + end)
+    found = "|".join(bypassing)
     if not description.public or not project.overlaid:
         return found
-    public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in description.public]
+    public = []
+    for path in description.public:
+        if path == "/":
+            public.append(PATH_END)
+        else:
+            public.append(re.escape(path.strip("/")) + BELOW)
     if probed:
         public.append(PROBES)
     return f"{found}|(?!{'|'.join(public)})"
@@ -484,9 +513,10 @@ def _at(base: UnderTest, ref: Ref) -> UnderTest:
     python = base.project.python
     if (digest := refs.packages_digest(folder)) != refs.packages_digest(base.folder):
         python = venv_overlay.of_listing(folder, python, below / f"venv-{digest[:12]}")
-    described = base.project.described
-    found = description.read(folder, python, described if description.describes(described) else None)
-    opened = _opened(found, base)
+    described: Path | None = base.project.described
+    if not description.describes(base.project.described):
+        described = None
+    opened = _opened(description.read(folder, python, described), base)
     opened.begin_at(base.memo.get(START))
     return opened
 
@@ -519,8 +549,9 @@ def _opened(project: Project, base: UnderTest | None = None, *, plain: bool = Fa
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
     found = UnderTest(project, var, str(project.folder), base=base)
     if not found.facts.application:
-        why = f"no application can be imported: {found.facts.application_problem}; correct it, or"
-        why = why if found.facts.application_problem else "no application; write a wsgi.py, or"
+        why = "no application; write a wsgi.py, or"
+        if problem := found.facts.application_problem:
+            why = f"no application can be imported: {problem}; correct it, or"
         raise BenchError(f'{project.folder}: {why} name one: wsgi = "mysite.wsgi:application" in {FILE}')
     found.begin_at(found.facts.start)
     if found.overlaid:
@@ -547,4 +578,6 @@ def recorded_project(named: UnderTest, recorded: str, describe: str = "") -> Und
     if named.recorded or named.described:
         began = " described by ".join(filter(None, (recorded or "the project of the kit", describe)))
         raise BenchError(f"it was begun with {began}; leave out --project and --config")
-    return open_project(Path(recorded) if recorded else None, Path(describe) if describe else None)
+    folder = Path(recorded) if recorded else None
+    file = Path(describe) if describe else None
+    return open_project(folder, file)

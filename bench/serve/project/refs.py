@@ -45,10 +45,14 @@ def choose(folder: Path, names: Sequence[str]) -> tuple[Ref, ...]:
     """
     found: dict[str, Ref] = {}
     for name in names:
-        label = LABEL_OF_TREE if name == AS_IT_IS else re.sub(r"[^\w.-]", "-", name)
+        label = LABEL_OF_TREE
+        if name != AS_IT_IS:
+            label = re.sub(r"[^\w.-]", "-", name)
         if label in found:
             raise BenchError(f"--ref {name}: it is named {label} as another one is; name each once")
-        found[label] = Ref(label, "" if name == AS_IT_IS else _commit(folder, name))
+        found[label] = Ref(label, "")
+        if name != AS_IT_IS:
+            found[label] = Ref(label, _commit(folder, name))
     return tuple(found.values())
 
 
@@ -85,8 +89,12 @@ def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
         else:
             found.append(f"{ref.label} is the tree as it is")
     if refs and (number := left_out(folder)):
-        files = "1 file is" if number == 1 else f"{number} files are"
-        which = f"only {LABEL_OF_TREE} has them" if any(not ref.commit for ref in refs) else "--ref . has them"
+        which = "--ref . has them"
+        if not all(ref.commit for ref in refs):
+            which = f"only {LABEL_OF_TREE} has them"
+        files = f"{number} files are"
+        if number == 1:
+            files = "1 file is"
         found.append(f"{files} changed or new and in no commit: {which}")
     return found
 

@@ -123,8 +123,13 @@ def run_probe_script(
             text=True,
             timeout=IMPORT_TIMEOUT_S,
         )
-        failed = f"exit status {done.returncode}" if done.returncode else ""
-        return response.read_bytes() if response.is_file() else b"", problem(done.stderr) or failed
+        written = b""
+        if response.is_file():
+            written = response.read_bytes()
+        why = problem(done.stderr)
+        if done.returncode and not why:
+            why = f"exit status {done.returncode}"
+        return written, why
 
 
 def problem(errors: str) -> str:

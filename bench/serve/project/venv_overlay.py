@@ -184,8 +184,9 @@ def _new(venv: Path, python: Path, packages: Iterable[str], problem: str, advice
 
     Raises BenchError that begins with the `problem`.
     """
-    # The environment's own goes with it: the one that it was made of makes it again.
-    python = python.resolve() if venv in python.parents else python
+    if venv in python.parents:
+        # The environment's own goes with it: the one that it was made of makes it again.
+        python = python.resolve()
     shutil.rmtree(venv, ignore_errors=True)
     uv = programs.find(["uv"], venvs=(paths.VENV,))
     if uv:
@@ -215,8 +216,9 @@ def of_listing(folder: Path, python: Path, venv: Path) -> Path:
         return venv / "bin" / "python"
     packages = ["-r", str(listing)]
     if not listing.is_file():
-        table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
-        packages = table.get("project", {}).get("dependencies", [])
+        packages = []
+        if described.is_file():
+            packages = tomllib.loads(described.read_text("utf-8")).get("project", {}).get("dependencies", [])
     if not packages:
         raise BenchError(
             f"{folder}: its packages are others, and neither requirements.txt nor pyproject.toml lists them"
@@ -234,7 +236,9 @@ def _link_kit(venv: Path) -> Path:
     folder = venv / "kit"
     folder.mkdir(parents=True, exist_ok=True)
     for name in KIT_PACKAGES:
-        link, target = folder / name, paths.PACKAGE if name == paths.PACKAGE.name else paths.KIT / name
+        link, target = folder / name, paths.KIT / name
+        if name == paths.PACKAGE.name:
+            target = paths.PACKAGE
         if not link.is_symlink() or link.readlink() != target:
             link.unlink(missing_ok=True)
             link.symlink_to(target)
@@ -301,9 +305,10 @@ def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float =
         done = subprocess.run(
             argv, env=_environment(), capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = error.strerror if isinstance(error, OSError) else f"it does not end within {timeout_s:g} s"
-        raise BenchError(f"{problem}: {why}; {advice}") from None
+    except OSError as error:
+        raise BenchError(f"{problem}: {error.strerror}; {advice}") from None
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{problem}: it does not end within {timeout_s:g} s; {advice}") from None
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
         raise BenchError(f"{problem}: {lines[-1]}; {advice}")
