@@ -62,9 +62,8 @@ def _described(request: HttpRequest, description: dict[str, Any]) -> HttpRespons
 
 def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
     text = response.content
-    return StreamingHttpResponse(
-        (text[start : start + 500] for start in range(0, len(text), 500)), content_type=HTML, headers=_id(response)
-    )
+    pieces = (text[start : start + 500] for start in range(0, len(text), 500))
+    return StreamingHttpResponse(pieces, content_type=HTML, headers=_id(response))
 
 
 def _breaking(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:

@@ -51,7 +51,14 @@ def line_of(frame, line):
     is_node = any((kind.__module__, kind.__name__) == NODE for kind in type(node).__mro__)
     if is_node and getattr(node, "origin", None) and hasattr(node, "token"):
         return f"{node.origin.template_name}:{node.token.lineno}"
-    path = Path(frame.f_code.co_filename)
+    path = own_path(Path(frame.f_code.co_filename))
+    if path:
+        return f"{path}:{line}"
+    return None
+
+
+def own_path(path):
+    """The path of a file of the project, relative to its folder; None for a file of a package."""
     if Path.cwd() in path.parents and "site-packages" not in path.parts:
-        return f"{path.relative_to(Path.cwd())}:{line}"
+        return path.relative_to(Path.cwd())
     return None

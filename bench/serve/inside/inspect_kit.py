@@ -7,6 +7,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from error_words import own_path
+
 _INSTALLED = Path(__file__).parents[2] / "kit"
 FOLDER = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3]
 
@@ -26,7 +28,7 @@ def loaded(name, path):
 def is_own_module(name):
     """True if a module is of the project and not of a package."""
     path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
-    return Path.cwd() in path.parents and "site-packages" not in path.parts
+    return own_path(path) is not None
 
 
 def module_of_caching(name):

@@ -89,7 +89,8 @@ def inspect(question, folder):
         routes = url_patterns()
     facts["urls"] = [route for route, _, _ in routes]
     facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
-    facts["media_url"] = None if facts["media_view"] else facts["media_url"]
+    if facts["media_view"]:
+        facts["media_url"] = None
     facts["login"] = login_url(settings)
     facts["commands"] = commands()
     facts.update(running(question, facts["cache_servers"]))
@@ -128,7 +129,9 @@ def configured(question, folder):
         problem = Problem("settings", error)
         failed = SettingsImport(error, max(ran.values(), default=0), looked_up)
         problem.record["mentioned"] = failed.mentioned
-        problem.record["variables"] = missing_variables(failed, load) if load else []
+        problem.record["variables"] = []
+        if load:
+            problem.record["variables"] = missing_variables(failed, load)
         raise problem from None
     found = statements(ran)
     in_code, is_default = secret_in_code(key, found.get("SECRET_KEY", []))
@@ -167,20 +170,22 @@ def add_pages(facts, question, settings, patterns):
     named = [path for path in question["paths"] if not health_check.search(path)]
     routes = [path for path in every_route if not health_check.search(path)]
     facts["start"] = start_page(search, named, routes, login_paths(settings, patterns))
-    start = []
+    wanted = list(question["paths"])
     if facts["start"]:
-        start = [facts["start"]]
+        wanted.append(facts["start"])
     facts["pages"] = []
     if looked_at:
-        facts["pages"] = pages(question, [*question["paths"], *start], every_route, settings, get_page)
+        facts["pages"] = pages(question, wanted, every_route, settings, get_page)
 
 
 def login_paths(settings, patterns):
     """Possible paths of a log-in form: from the settings, and from admins."""
-    login = login_url(settings)
-    paths = [login] if login else []
-    of_tools = sorted(ANCHORS.sub("", route) for route, _, of_tool in patterns if of_tool)
-    return [*paths, *(path for path in of_tools if path.endswith("/login/"))]
+    of_admins = []
+    for route, _, of_tool in patterns:
+        path = ANCHORS.sub("", route)
+        if of_tool and path.endswith("/login/"):
+            of_admins.append(path)
+    return [*filter(None, [login_url(settings)]), *sorted(of_admins)]
 
 
 def login_url(settings):
@@ -265,13 +270,16 @@ def memory_mb():
 def from_settings(settings):
     """Facts from the settings."""
     engines = {alias: it["ENGINE"] for alias, it in own_databases(settings) if it["ENGINE"] != NO_DATABASE}
+    static_root = None
+    if settings.STATIC_ROOT:
+        static_root = str(settings.STATIC_ROOT)
     return {
         "python": platform.python_version(),
         "debug": bool(settings.DEBUG),
         "allowed_hosts": [str(name) for name in settings.ALLOWED_HOSTS if name],
         "local_hosts": LOCAL,
         "static_url": settings.STATIC_URL,
-        "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
+        "static_root": static_root,
         "media_root": media_root(settings),
         "media_url": media_url(settings),
         "middleware": list(settings.MIDDLEWARE),
@@ -304,28 +312,32 @@ def sqlite_modes(databases):
     """The modes of SQLite databases by alias."""
     from django.db import connections
 
-    # A backend of the project may begin transactions in another way.
-    return {
-        alias: sqlite_mode(database)
-        for alias, database in databases.items()
-        if is_sqlite(database) and not is_own_module(type(connections[alias]).__module__)
-    }
+    found = {}
+    for alias, database in databases.items():
+        # A backend of the project may begin transactions in another way.
+        if is_sqlite(database) and not is_own_module(type(connections[alias]).__module__):
+            found[alias] = sqlite_mode(database)
+    return found
 
 
 def sqlite_mode(database):
     """The way in which writers of an SQLite database wait for each other: its transactions, and its journal."""
     options, path = database.get("OPTIONS", {}), Path(str(database["NAME"] or "."))
     with_log = path.is_file() and path.read_bytes()[18:19] == b"\2"
-    wal = with_log or "journal_mode=wal" in str(options.get("init_command", "")).lower().replace(" ", "")
-    return [str(options.get("transaction_mode", "DEFERRED")).upper(), "WAL" if wal else "DELETE"]
+    journal = "DELETE"
+    if with_log or "journal_mode=wal" in str(options.get("init_command", "")).lower().replace(" ", ""):
+        journal = "WAL"
+    return [str(options.get("transaction_mode", "DEFERRED")).upper(), journal]
 
 
 def pool_size(pool):
     """The number of connections in the pool of a process; 0 without one."""
-    # https://www.psycopg.org/psycopg3/docs/api/pool.html
-    options = pool if isinstance(pool, dict) else {}
     if not pool:
         return 0
+    options = {}
+    if isinstance(pool, dict):
+        options = pool
+    # https://www.psycopg.org/psycopg3/docs/api/pool.html
     return options.get("max_size") or options.get("min_size") or 4
 
 
@@ -341,9 +353,16 @@ def postgresql(database):
 
 def sqlite_databases(settings):
     """Absolute paths of SQLite files by alias; and the aliases of databases in memory, one for each process."""
-    names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if is_sqlite(it)}
-    inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
-    return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
+    files, inside = {}, []
+    for alias, database in own_databases(settings):
+        if not is_sqlite(database):
+            continue
+        name = str(database["NAME"] or "")
+        if not name or in_memory(name):
+            inside.append(alias)
+        else:
+            files[alias] = str(Path(name).absolute())
+    return files, sorted(inside)
 
 
 def in_memory(name):
@@ -418,8 +437,11 @@ def application(settings, question):
     found, problem = {}, None
     for kind in ("wsgi", "asgi"):
         named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
-        for guess in [named] if named else guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE):
-            module, name = guess.replace(":", ".").rpartition(".")[::2]
+        candidates = [named]
+        if not named:
+            candidates = guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE)
+        for candidate in candidates:
+            module, _, name = candidate.replace(":", ".").rpartition(".")
             try:
                 with as_where_served():
                     getattr(importlib.import_module(module), name)
@@ -428,7 +450,8 @@ def application(settings, question):
                 if named and (kind != "asgi" or "wsgi" not in found or question["asgi"]):
                     raise Problem("application " + named, error) from None
                 missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
-                problem = problem or (None if missing else f"{module}: {in_words(error)}")
+                if not missing and problem is None:
+                    problem = f"{module}: {in_words(error)}"
                 continue
             found[kind] = f"{module}:{name}"
             break

@@ -31,7 +31,10 @@ def not_waited_for(databases):
     for database in databases.values():
         options = database.get("OPTIONS", {})
         if pool := options.get("pool"):
-            options = {**options, "pool": {**(pool if isinstance(pool, dict) else {}), "timeout": RESPONSE_S}}
+            limited = {"timeout": RESPONSE_S}
+            if isinstance(pool, dict):
+                limited = {**pool, **limited}
+            options = {**options, "pool": limited}
         if re.search("postg|psql|mysql", database.get("ENGINE", "")):
             database["OPTIONS"] = {"connect_timeout": RESPONSE_S, **options}
 
@@ -39,17 +42,26 @@ def not_waited_for(databases):
 def running(question, cache_servers):
     """All these facts, by name; without `closely`, of the services only the caches in servers of this machine."""
     left, error = migrations_left()
-    return {
+    found = {
         **storages(),
         "stale_problem": stale_problem(question["stale"]),
         "checks": deployment_checks(),
         "migrations_left": left,
         "database_error": error,
-        "max_connections": None if error else max_connections(),
-        "sites": None if error else sites(),
-        "lint": [] if error or not question["closely"] else lint(),
-        "silent": silent(None if question["closely"] else cache_servers),
+        "max_connections": None,
+        "sites": None,
+        "lint": [],
     }
+    if not error:
+        found["max_connections"] = max_connections()
+        found["sites"] = sites()
+    if not error and question["closely"]:
+        found["lint"] = lint()
+    names = cache_servers
+    if question["closely"]:
+        names = None
+    found["silent"] = silent(names)
+    return found
 
 
 def deployment_checks():
@@ -197,9 +209,10 @@ def storages():
     from django.utils.module_loading import import_string
 
     named = {alias: storage["BACKEND"] for alias, storage in getattr(settings, "STORAGES", {}).items()}
-    # Later versions of Django do not read these settings.
-    older = OLDER if django.VERSION < (5, 1) else {}
-    named.update({alias: getattr(settings, old) for alias, old in older.items() if getattr(settings, old, None)})
+    for alias, old in OLDER.items():
+        # Later versions of Django do not read these settings.
+        if django.VERSION < (5, 1) and getattr(settings, old, None):
+            named[alias] = getattr(settings, old)
     kinds = {}
     for alias, backend in named.items():
         # What cannot be imported is found when it is used.

@@ -61,16 +61,14 @@ def cache_servers(caches, external):
 
 def started_by(cache, place):
     """The command that starts Redis or memcached at this place."""
-    is_redis = REDIS.search(cache["BACKEND"])
+    program, socket_option, port_option, port = "memcached", "-s", "-p", "11211"
+    if REDIS.search(cache["BACKEND"]):
+        program, socket_option, port_option, port = "redis-server", "--unixsocket", "--port", "6379"
     if place.startswith(("unix:", "/")):
-        path = urlsplit(place).path
-        if is_redis:
-            return f"redis-server --unixsocket {path}"
-        return f"memcached -s {path}"
-    port = PORT.search(place)
-    if is_redis:
-        return f"redis-server --port {port[1] if port else 6379}"
-    return f"memcached -p {port[1] if port else 11211}"
+        return f"{program} {socket_option} {urlsplit(place).path}"
+    if named := PORT.search(place):
+        port = named[1]
+    return f"{program} {port_option} {port}"
 
 
 def uses_cache(settings):
@@ -157,8 +155,11 @@ def poolers(databases):
 
 def endless_file_caches(caches):
     """The aliases of caches in files of which no entry ever expires."""
-    in_files = {alias: cache for alias, cache in caches.items() if cache.get("BACKEND", "").endswith(".FileBasedCache")}
-    return [alias for alias, cache in in_files.items() if cache.get("TIMEOUT", 300) is None]
+    found = []
+    for alias, cache in caches.items():
+        if cache.get("BACKEND", "").endswith(".FileBasedCache") and cache.get("TIMEOUT", 300) is None:
+            found.append(alias)
+    return found
 
 
 def uncached_loaders(templates):
@@ -166,8 +167,9 @@ def uncached_loaders(templates):
     for engine in templates:
         loaders = engine.get("OPTIONS", {}).get("loaders")
         if loaders and engine.get("BACKEND", "").endswith(".DjangoTemplates"):
-            names = [loader[0] if isinstance(loader, (list, tuple)) else loader for loader in loaders]
-            if not any("cached" in str(name).lower() for name in names):
+            # One with arguments is a list that begins with its name.
+            names = [str(_listed(loader)[0]) for loader in loaders]
+            if "cached" not in " ".join(names).lower():
                 return True
     return False
 

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
+from error_words import own_path
+
 # Of templates: what names a file, and what is no markup.
 STATIC_TAG = re.compile(r"""{%-?\s*static\s+(["'])([^"'{}]+)\1\s*(?:as\s+\w+\s*)?-?%}""")
 COMMENT = re.compile(
@@ -37,11 +39,13 @@ def static_files(settings):
     style sheets and scripts, for a storage that follows references."""
     if "django.contrib.staticfiles" not in settings.INSTALLED_APPS:
         return {"missing_static": {}, "dangling_references": {}, "static_strict": False}
-    hashing = hashing_storage(settings)
+    hashing, dangling = hashing_storage(settings), {}
+    if hashing:
+        dangling = dangling_references(settings)
     return {
         "missing_static": missing_in_templates(),
-        "dangling_references": dangling_references(settings) if hashing else {},
-        "static_strict": bool(hashing and getattr(hashing, "manifest_strict", False)),
+        "dangling_references": dangling,
+        "static_strict": bool(getattr(hashing, "manifest_strict", False)),
     }
 
 
@@ -81,20 +85,16 @@ def missing_in_templates():
     for path in templates():
         if time.monotonic() > until:
             break
-        text = COMMENT.sub(_blank, path.read_text("utf-8", "replace"))
+        # A comment becomes empty lines, so that the numbers of lines stay.
+        text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), path.read_text("utf-8", "replace"))
         for match in STATIC_TAG.finditer(text):
             name = match[2]
             if name not in known:
                 known[name] = is_missing(name)
             if known[name]:
                 line = text.count("\n", 0, match.start()) + 1
-                found.setdefault(name, f"{_relative(path)}:{line}")
+                found.setdefault(name, f"{own_path(path) or path}:{line}")
     return found
-
-
-def _blank(match):
-    """A comment as empty lines, so that the numbers of lines stay."""
-    return "\n" * match[0].count("\n")
 
 
 def templates():
@@ -119,12 +119,6 @@ def templates():
 def _is_own(folder):
     inside = folder == Path.cwd() or Path.cwd() in folder.parents
     return inside and "site-packages" not in folder.parts
-
-
-def _relative(path):
-    if Path.cwd() in path.parents:
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
 
 
 def dangling_references(settings):

@@ -32,7 +32,9 @@ class SettingsImport:
         self.error = error
         self.lines = lines
         self.looked_up = list(dict.fromkeys(looked_up))
-        self.words = VARIABLE.findall(in_a_line(error)) if error else []
+        self.words = []
+        if error:
+            self.words = VARIABLE.findall(in_a_line(error))
 
     @property
     def mentioned(self):
@@ -82,11 +84,9 @@ def missing_variables(failed, load):
                 break
             name, failed = got_past
             names.append(name)
+    in_order = [name for name in failed.looked_up if name in names]
     # Fields of a class are not looked up one by one.
-    return [
-        *(name for name in failed.looked_up if name in names),
-        *(name for name in names if name not in failed.looked_up),
-    ]
+    return list(dict.fromkeys([*in_order, *names]))
 
 
 def listed_as_missing(error):
@@ -150,8 +150,11 @@ def missing_fields(error):
             kind = type(value)
             if kind.__name__ == getattr(error, "title", None) and isinstance(getattr(kind, "model_config", None), dict):
                 fields, prefix = {*kind.model_fields}, kind.model_config.get("env_prefix") or ""
-    # An alias is the whole name.
-    return [f"{prefix}{name}".upper() if name in fields else name for name in missing]
+    for position, name in enumerate(missing):
+        # An alias is the whole name.
+        if name in fields:
+            missing[position] = f"{prefix}{name}".upper()
+    return missing
 
 
 def missing_validated(error):
@@ -189,4 +192,4 @@ def variable_of(name, prefix):
     """The variable of a setting of dynaconf: DJANGO_MAIL__host for `mail.host`."""
     first, *keys = name.split(".")
     setting = "__".join([first.upper(), *keys])
-    return f"{prefix}_{setting}" if prefix else setting
+    return "_".join(filter(None, [prefix, setting]))

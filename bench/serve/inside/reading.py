@@ -36,7 +36,9 @@ def names_read(response: HttpResponseBase) -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {"headers": [], "cookies": []}
     for name in sorted(names):
-        plain = name.removeprefix(COOKIE)
+        plain, kind = name.removeprefix(COOKIE), "headers"
+        if name.startswith(COOKIE):
+            kind = "cookies"
         if plain not in NO_HEADERS:
-            found["cookies" if name.startswith(COOKIE) else "headers"].append(plain)
+            found[kind].append(plain)
     return found

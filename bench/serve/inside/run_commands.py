@@ -74,7 +74,9 @@ def _status(process, timeout_s):
     if not in_time:
         os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
-    return status if in_time else None
+    if not in_time:
+        return None
+    return status
 
 
 def _become(command, output, error):

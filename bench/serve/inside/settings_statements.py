@@ -54,7 +54,8 @@ def statements(ran):
             when = max(ran.get((file, line), 0) for line in lines)
             if when:
                 place = {"file": os.path.relpath(file), "line": statement.lineno, "end": statement.end_lineno}
-                place["in_debug"] = in_debug or _chooses_by_debug(statement)
+                chosen = [it for it in ast.walk(statement) if isinstance(it, ast.IfExp)]
+                place["in_debug"] = in_debug or any(_names_debug(it.test) for it in chosen)
                 found.setdefault(name, []).append((when, place))
     in_order = {}
     for name, places in found.items():
@@ -109,10 +110,6 @@ def _settings_of(statement):
 
 def _names_debug(node):
     return any("DEBUG" in (getattr(it, "id", ""), getattr(it, "attr", "")) for it in ast.walk(node))
-
-
-def _chooses_by_debug(statement):
-    return any(isinstance(it, ast.IfExp) and _names_debug(it.test) for it in ast.walk(statement))
 
 
 def secret_in_code(key, places):

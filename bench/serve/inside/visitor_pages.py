@@ -65,5 +65,7 @@ def _is_page(response: HttpResponse) -> bool:
 
 
 def _mark(account: str) -> dict[str, str]:
-    outside = OUTSIDE if VERSION == OUTSIDE else ""
-    return {"code": VERSION, "outside": outside, "account": account, "rendered": f"{time.time():.3f}"}
+    found = {"code": VERSION, "outside": "", "account": account, "rendered": f"{time.time():.3f}"}
+    if VERSION == OUTSIDE:
+        found["outside"] = OUTSIDE
+    return found

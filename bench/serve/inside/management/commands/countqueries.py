@@ -29,18 +29,14 @@ class Command(renderpages.Command):
 
         Layers that store pages for a server are left out: they serve nothing themselves.
         """
-        own = {
-            alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
-            for alias, cache in settings.CACHES.items()
-            if not cache["BACKEND"].endswith("DummyCache")
-        }
-        for cache in own.values():
-            cache.pop("OPTIONS", None)
-        return {
-            "CACHES": settings.CACHES | own,
-            "CACHING_LAYERS": {name: options for name, options in settings.CACHING_LAYERS.items() if name in SERVING},
-            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if "debug_toolbar" not in name],
-        }
+        own = dict(settings.CACHES)
+        for alias, cache in settings.CACHES.items():
+            if not cache["BACKEND"].endswith("DummyCache"):
+                own[alias] = {**cache, "BACKEND": renderpages.IN_MEMORY, "LOCATION": f"queries-{alias}"}
+                own[alias].pop("OPTIONS", None)
+        layers = {name: options for name, options in settings.CACHING_LAYERS.items() if name in SERVING}
+        middleware = [name for name in settings.MIDDLEWARE if "debug_toolbar" not in name]
+        return {"CACHES": own, "CACHING_LAYERS": layers, "MIDDLEWARE": middleware}
 
     def results(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
         client = renderpages.visitor()

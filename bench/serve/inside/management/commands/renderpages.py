@@ -93,8 +93,9 @@ class Command(BaseCommand):
                     break
                 if often and number in PAUSES:
                     time.sleep(PAUSE_S)
+                port = PORT if number % 2 else ""
                 for path in paths:
-                    renderings[path].append(_render(handler, path, PORT if number % 2 else ""))
+                    renderings[path].append(_render(handler, path, port))
         return {path: _compared(*found) for path, found in renderings.items()}
 
 
@@ -135,7 +136,11 @@ def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> di
         if isinstance(error, NoResponse):
             return page | {"hung": True}
         return page
-    pieces = _pieces(response) if response.streaming else [response.content]
+    pieces: list[bytes | None] = []
+    if response.streaming:
+        pieces = _pieces(response)
+    else:
+        pieces.append(response.content)
     body = b"".join(filter(None, pieces)).decode("utf-8", errors="surrogateescape")
     headers = {name.lower(): _without_port(value) for name, value in response.headers.items()}
     raised = getattr(response, "exc_info", None)
@@ -167,9 +172,11 @@ def _compared(page: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
     """The first rendering, and the differences of the others with the same status."""
     headers = page.pop("headers")
     others = [other for other in others if other["status"] == page["status"]]
-    again = dict.fromkeys(other["body"] for other in others if other["body"] != page["body"])
+    again: dict[str, None] = {}
     varying: set[str] = set()
     for other in others:
+        if other["body"] != page["body"]:
+            again[other["body"]] = None
         varying |= {name for name, _ in other["headers"].items() ^ headers.items()}
     more = {"again": list(again), "varying": sorted(varying - NEW_EACH_TIME)}
     return page | {name: found for name, found in more.items() if found}

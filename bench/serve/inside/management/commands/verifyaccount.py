@@ -108,7 +108,9 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
     for _ in range(count):
         name, password = PREFIX + secrets.token_hex(8), secrets.token_urlsafe(16)
         known = {OWNER: owner, SHOWN: name, EMAIL: name + MAIL}
-        more = {field: value for field, value in known.items() if field in fields} | (RIGHTS if superuser else {})
+        more: dict[str, Any] = {field: value for field, value in known.items() if field in fields}
+        if superuser:
+            more |= RIGHTS
         user = model(**{model.USERNAME_FIELD: name, **more})
         user.password = _quick_hash(password)
         user.save()

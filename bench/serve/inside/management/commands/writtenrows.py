@@ -22,7 +22,10 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         found = [_written(connections[alias]) for alias in connections]
-        self.stdout.write(json.dumps({"written": None if None in found else " ".join(map(str, found))}))
+        written = None
+        if None not in found:
+            written = " ".join(map(str, found))
+        self.stdout.write(json.dumps({"written": written}))
 
 
 def _written(connection: Any) -> str | None:
