@@ -229,7 +229,7 @@ def test_a_page_that_never_responds_is_not_waited_for(view, new_project, own_var
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(f"{view}urlpatterns[0] = path('', hangs)\n")
     monkeypatch.setattr(inspection, "PAGE_TIMEOUT_S", 2)
-    (note,) = served(folder)
+    (note,) = served(folder, collects=False)
     assert note.startswith("GET / returns status 500: NoResponse: not within 2 s")
 
 
@@ -238,7 +238,7 @@ def test_a_page_may_renew_a_session_that_is_in_a_cache(new_project, own_var):
     folder = new_project("SESSION_ENGINE = 'django.contrib.sessions.backends.cache'")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("urlpatterns[0] = path('', lambda r: r.session.cycle_key() or HttpResponse('home'))\n")
-    assert served(folder) == ()
+    assert served(folder, collects=False) == ()
 
 
 THEIRS = """
@@ -262,8 +262,10 @@ def test_static_files_go_to_no_storage_elsewhere(new_project, own_var):
     assert open_project(folder).facts.remote_storages == ("default", "staticfiles")
 
 
-def served(folder):
+def served(folder, collects=True):
+    """Notes on a project before anything starts, by default with collected static files."""
     project = open_project(folder)
     identity = Identity("me", os.geteuid(), os.getegid(), ())
-    commands.collect_static(project, identity)
+    if collects:
+        commands.collect_static(project, identity)
     return health.require(project, "sqlite:///:memory:", {}, identity)
