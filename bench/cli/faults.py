@@ -131,7 +131,7 @@ def _show(directory: Path, as_json: bool) -> int:
         for case in found.faults:
             rows = [(row.fault, page.fault_words(row)) for row in case.faults]
             say("\n".join(["", case_name(case.stack, case.layer), *columns(rows, "  ", WIDTH)]))
-        for text in (*page.to_know(found), *found.answer):
+        for text in (*page.every_note(found), *found.answer):
             say("\n".join(["", *paragraph(text, WIDTH)]))
         say(f"results in {directory}")
     status = 0

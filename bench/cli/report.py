@@ -48,5 +48,7 @@ def main(args: argparse.Namespace) -> int:
     with working("writing the report"):
         path, found = write.write(args.dir, args.output)
     print(path)
+    if found.warning:
+        say(found.warning)
     say(found.answer[0])
     return 0

@@ -69,6 +69,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         progress.summarize(run)
         if run.trials:
             document, _ = write.document([directory], directory / write.NAME)
+            if document.warning:
+                say(document.warning)
             for line in document.answer:
                 say(line)
         compared = compare_refs(run)

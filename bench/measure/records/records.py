@@ -86,6 +86,9 @@ class Environment:
     hosts: Annotated[
         dict[str, tuple[str, ...]] | None, means("Host of the inventory -> its groups; null when one host served.")
     ] = None
+    missing_web_server: Annotated[
+        str, means("Web server to install before choosing, and how; empty: one was installed, or hosts served.")
+    ] = ""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, 
 from bench.measure.report.loads import median_of
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.host_costs import HostCosts
-from bench.words import case_name, first_names, plural
+from bench.words import case_name, first_names, one_line, plural
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes
 # Fields of HostCosts and of HostRow.
@@ -74,6 +74,18 @@ def document(every: Sequence[Run], page: Path) -> Document:
         boards=tuple(boards),
         faults=tuple(every_fault),
         hosts=tuple(hosts),
+        warning=_warning([run for run in every if not run.info.plan.faults]),
+    )
+
+
+def _warning(runs: Sequence[Run]) -> str:
+    """The advice to install a web server, if none was usable in any of the runs; otherwise empty."""
+    missing = [run.environment.missing_web_server for run in runs]
+    if not missing or not all(missing):
+        return ""
+    return (
+        "No usable web server is installed, to terminate TLS and absorb slow clients. Before you choose, install one "
+        f"and compare again, such as {one_line(missing[0])}."
     )
 
 
@@ -98,7 +110,7 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
 def _title(boards: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
     """`6 cases on home and login`."""
     if not boards:
-        return f"What visitors notice on {plural(len(every_fault), 'case')} when something breaks or is replaced"
+        return f"Effects on visitors: {plural(len(every_fault), 'case')}"
     rows = chain.from_iterable(board.cases for board in boards)
     cases = {(row.stack, row.layer) for row in rows}
     workloads = dict.fromkeys(chain.from_iterable(board.workloads for board in boards))

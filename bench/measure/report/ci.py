@@ -26,7 +26,10 @@ def written(form: str, runs: Sequence[Run], document: Document) -> str:
 
 def markdown(runs: Sequence[Run], document: Document) -> str:
     """The verdict, and a table of each run's commits, otherwise of its cases."""
-    lines = ["## benchapp", "", *document.answer, ""]
+    lines = ["## benchapp", ""]
+    if document.warning:
+        lines += [document.warning, ""]
+    lines += [*document.answer, ""]
     for run in runs:
         if compared := compare_refs(run):
             lines += _table_of_refs(compared)

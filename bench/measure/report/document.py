@@ -233,4 +233,5 @@ class Document:
     runs: Annotated[tuple[RunFacts, ...], means("The folders it was made from.")]
     boards: Annotated[tuple[Ranking, ...], means("The cases, in tables that may be compared within.")]
     faults: Annotated[tuple[FaultCase, ...], means("The faults that were made.")]
-    hosts: Annotated[tuple[HostRow, ...], means("What each host of an inventory used; empty on one host.")]
+    hosts: Annotated[tuple[HostRow, ...], means("Costs of each host of an inventory; empty on one host.")]
+    warning: Annotated[str, means("The line before the first lines: what to install before choosing; or empty.")] = ""

@@ -74,7 +74,7 @@ def _environment() -> Environment:
     }
     environment.filters["unbroken"] = _unbroken
     functions = [cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
-    functions += [options_of, ratio_words, times_axis, to_know]
+    functions += [options_of, ratio_words, times_axis, every_note]
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
     return environment
@@ -234,7 +234,7 @@ def levels(board: Ranking) -> dict[str, Markup]:
     return found
 
 
-def to_know(document: Document) -> list[str]:
+def every_note(document: Document) -> list[str]:
     """Notes for the reader, each once; with the run's name if there are several runs."""
     found: dict[str, list[str]] = {}
     for run in document.runs:

@@ -25,7 +25,7 @@ from bench.measure.run.schedules import Replay, Schedule, counting, counting_ste
 from bench.measure.run.session import Journal, Session, begin, now, resume
 from bench.measure.run.trial import LoadSettings
 from bench.measure.run.verified import Verified
-from bench.serve.deployment import database
+from bench.serve.deployment import database, survey
 from bench.serve.deployment.database import Database
 from bench.serve.machine import cpu_affinity
 from bench.serve.project import health, pythons, refs
@@ -174,7 +174,11 @@ def _environment(
     used = {(case.record.stack, case.record.layer): case.served for case in cases}
     here = machine_facts.environment(bed.programs(used.values(), plan.database), about_tool, pinned)
     others = dict.fromkeys(case.record.python for case in cases if case.record.python)
-    return replace(here, pythons={version: pythons.described(version) for version in others} or None)
+    return replace(
+        here,
+        pythons={version: pythons.described(version) for version in others} or None,
+        missing_web_server=survey.missing_web_server(),
+    )
 
 
 def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bool) -> tuple[str, ...]:

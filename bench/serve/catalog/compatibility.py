@@ -167,6 +167,13 @@ def version_command(item: Server | Service) -> tuple[str, ...] | None:
     return tuple(words)
 
 
+def is_usable(server: Server) -> bool:
+    """True if the program of the server and its modules are installed here."""
+    if programs.find(server.programs, server.search) is None:
+        return False
+    return all(programs.module(globs) for globs in server.modules.values())
+
+
 def how_to_install(item: Server | Service) -> str:
     """Describe how to install a missing program."""
     if isinstance(item, Server) and item.hint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
@@ -80,6 +81,20 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
     if database_label == SQLITE:
         found[SQLITE] = sqlite3.sqlite_version
     return found
+
+
+def missing_web_server() -> str:
+    """The web server of most stacks and its installation, if no stack's web server is usable here; otherwise empty.
+
+    A web server can terminate TLS; without one of its modules it is not usable.
+    """
+    outermost = [stack.servers[-1] for stack in catalog.read().stacks.values()]
+    fronts = [server for server in outermost if server.tls]
+    if not fronts or any(map(compatibility.is_usable, fronts)):
+        return ""
+    ((name, _),) = Counter(server.name for server in fronts).most_common(1)
+    front = next(server for server in fronts if server.name == name)
+    return f"{name}: {compatibility.how_to_install(front)}"
 
 
 def _read_versions(threads: Executor, items: Iterable[Server | Service]) -> None:

@@ -33,6 +33,26 @@ def test_the_last_line_is_the_verdict_in_at_most_25_words(plain, capsys):
     ]
 
 
+def test_without_a_web_server_the_verdict_comes_after_the_advice_to_install_one(tmp_path, capsys):
+    machine = report_folder.environment(missing_web_server="front: `apt-get install front` installs it")
+    folder = report_folder.make(tmp_path / "run", machine=machine)
+    assert command(str(folder)) == 0
+    _, advice, _ = capsys.readouterr().out.splitlines()
+    assert advice.startswith("No usable web server is installed") and "`apt-get install front`" in advice
+    page = (folder / "report.html").read_text()
+    assert page.index("No usable web server is installed") < page.index("<h1>")
+    assert command(str(folder), "--format", "github") == 0
+    assert capsys.readouterr().out.splitlines()[2] == advice
+
+
+def test_the_advice_is_left_out_if_another_run_had_a_web_server(tmp_path, capsys):
+    machine = report_folder.environment(missing_web_server="front: `apt-get install front` installs it")
+    without = report_folder.make(tmp_path / "without", machine=machine)
+    other = report_folder.make(tmp_path / "other")
+    assert command(str(without), str(other), "--output", str(tmp_path / "both.html")) == 0
+    assert "No usable web server" not in capsys.readouterr().out
+
+
 def test_json_is_the_document_and_nothing_is_written(tmp_path, capsys):
     folder = report_folder.make(tmp_path / "run")
     assert command(str(folder), "--json") == 0

@@ -410,7 +410,7 @@ def test_a_fault_that_was_skipped_or_discarded_is_not_as_expected(tmp_path):
     first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [discarded])))
     assert read(first).answer == ("9 faults as expected or known limitations.",)
     assert read(second).answer == ("0 faults as expected or known limitations, 1 discarded.",)
-    assert any("interference: a browser" in text for text in page.to_know(read(second)))
+    assert any("interference: a browser" in text for text in page.every_note(read(second)))
 
 
 def test_each_host_has_the_median_of_its_rounds(tmp_path):

@@ -12,6 +12,7 @@ from bench import programs
 from bench.errors import BenchError
 from bench.measure.records.folder import read_run
 from bench.measure.stats import table
+from bench.serve.deployment import survey
 from bench.serve.machine.processes import MachineLoad
 from bench.serve.project import refs
 from bench.serve.project.opened import UnderTest
@@ -54,6 +55,17 @@ def test_a_run_records_what_was_requested_and_what_was_measured(go, sites, capsy
     assert "time left ~" in output
     assert f"results in {recorded.directory}; next: python -m bench report {recorded.directory}\n" in output
     assert output.splitlines()[-1].startswith("Next: python -m bench ")
+
+
+@pytest.mark.servers
+def test_without_a_web_server_a_run_says_so_before_its_verdict(go, monkeypatch, capsys):
+    monkeypatch.setattr(survey, "missing_web_server", lambda: "front: `apt-get install front` installs it")
+    _, recorded = go("--stack", "one")
+    assert recorded.environment.missing_web_server == "front: `apt-get install front` installs it"
+    lines = capsys.readouterr().out.splitlines()
+    advice = next(number for number, line in enumerate(lines) if line.startswith("No usable web server is installed"))
+    assert lines[advice].endswith("such as front: `apt-get install front` installs it.")
+    assert "one" in lines[advice + 1]
 
 
 @pytest.mark.servers

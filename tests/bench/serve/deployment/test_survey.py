@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import paths, programs
 from bench.serve.catalog import catalog, compatibility
-from bench.serve.deployment.survey import _read_versions, versions
+from bench.serve.deployment.survey import _read_versions, missing_web_server, versions
 from tests.cases import for_files, resolved
 
 
@@ -47,6 +47,22 @@ def test_versions_are_those_of_the_servers_services_and_database_of_a_case(monke
     monkeypatch.setattr(programs, "find", lambda *where: Path("/bin/true"))
     found = versions([for_files("nginx-uwsgi")], "sqlite")
     assert found == {"uwsgi": "1.2", "nginx": "1.2", "sqlite": sqlite3.sqlite_version}
+
+
+def test_without_a_web_server_the_one_of_most_stacks_is_named_with_its_installation(monkeypatch):
+    monkeypatch.setattr(programs, "find", lambda names, *where: None)
+    assert missing_web_server() == "nginx: `apt-get install nginx` installs it on Debian and Ubuntu"
+
+
+def test_one_usable_web_server_is_enough(monkeypatch):
+    monkeypatch.setattr(programs, "find", lambda names, *where: Path("/bin/true") if "caddy" in names else None)
+    assert missing_web_server() == ""
+
+
+def test_a_web_server_without_its_module_is_not_usable(monkeypatch):
+    monkeypatch.setattr(programs, "find", lambda names, *where: Path("/bin/true") if "apache2" in names else None)
+    monkeypatch.setattr(programs, "module", lambda globs: None)
+    assert missing_web_server().startswith("nginx: ")
 
 
 def test_the_help_imports_no_command():
