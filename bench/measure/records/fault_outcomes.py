@@ -44,7 +44,7 @@ class FaultOutcome:
         str | None, means("The reason, declared by stack, server or layer, for an unexpected outcome; or null.")
     ] = None
     operator: Annotated[
-        str | None, means("What the operator had to do: nothing, reload, restart with N requests refused, ...")
+        str | None, means("Work of the operator: nothing, reload, restart with N requests refused, ...")
     ] = None
     capacity_per_second: Annotated[
         float | None, means("Requests a second that the deployment responded to in a closed loop right before.")
@@ -55,9 +55,9 @@ class FaultOutcome:
     requests_kept: Annotated[int | None, means("Requests since the fault on a keep-alive connection.")] = None
     failed_new: Annotated[
         int | None,
-        means("Those without a right response (refused, broken, no response in time, not 200) on a new one."),
+        means("Requests without a right response (refused, broken, no response in time, not 200) on a new one."),
     ] = None
-    failed_kept: Annotated[int | None, means("Those without a right response on a keep-alive connection.")] = None
+    failed_kept: Annotated[int | None, means("Requests without a right response on a keep-alive connection.")] = None
     retried: Annotated[
         int | None,
         means("Requests whose keep-alive connection closed before the first byte: browsers send them once more."),

@@ -197,12 +197,14 @@ class CaseRecord:
     workload: Annotated[str, means("Name of the workload.")]
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
-    notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")] = ()
+    notes: Annotated[tuple[str, ...], means("Differences from the other cases, with reasons.")] = ()
     python: Annotated[str, means("Version of the serving Python, as in the stack's name; or empty.")] = ""
     needs_proxy: Annotated[
-        bool, means("Whether its server in front speaks no TLS, so that production needs a proxy.")
+        bool, means("True if its server in front speaks no TLS, so that production needs a proxy.")
     ] = False
-    caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
+    caches: Annotated[
+        str, means("Content in the caches of its layers: pages, parts (of pages) or nothing; empty: not known.")
+    ] = ""
 
     @property
     def name(self) -> str:
@@ -235,7 +237,7 @@ class RunInfo:
     plan: Annotated[Plan, means("The request.")]
     cases: Annotated[tuple[CaseRecord, ...], means("Cases that can run here.")]
     skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
-    notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
+    notes: Annotated[tuple[str, ...], means("Notes on the whole run, for its readers.")] = ()
     dropped: Annotated[tuple[Dropped, ...], means("Cases that a run until decided measured no further.")] = ()
     ended_by: Annotated[
         Ended | None,

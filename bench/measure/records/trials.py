@@ -222,13 +222,13 @@ class Trial(TrialIdentity):
         means("ok; failed: no figures; discarded: figures that a guard does not trust."),
     ]
     reason: Annotated[str | None, means("Why the trial failed or is discarded.")] = None
-    figures: Annotated[TrialFigures | None, means("What the load tool measured; null of a failed trial.")] = None
+    figures: Annotated[TrialFigures | None, means("Figures of the load tool; null of a failed trial.")] = None
     costs: Annotated[
-        Costs | None, means("What the servers and services used in the load; null of a failed trial, and on hosts.")
+        Costs | None, means("Costs of the servers and services under the load; null of a failed trial, and on hosts.")
     ] = None
     errors: Annotated[Errors, means("Responses that went wrong.")] = Errors()
     condition: Annotated[Condition, means("The deployment before, during and after the load.")] = Condition()
-    evidence: Annotated[Evidence, means("What the guards found, and the log of a failure.")] = Evidence()
+    evidence: Annotated[Evidence, means("Findings of the guards, and the log of a failure.")] = Evidence()
 
     @property
     def key(self) -> str:

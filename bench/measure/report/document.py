@@ -102,7 +102,7 @@ class FaultRow:
     figures: Annotated[
         dict[str, float | None], means("Figure of this fault only -> rounds' median; the unit is in its name.")
     ]
-    operator: Annotated[str | None, means("What the operator had to do.")]
+    operator: Annotated[str | None, means("Work of the operator.")]
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ class CaseRow:
     ]
     slow_clients_tried: Annotated[int | None, means("Most slow clients tried.")]
     deploy_lost: Annotated[float | None, means("Requests lost by a deploy, rounds' median.")]
-    checks: Annotated[Checks | None, means("What verify found; null when it was not verified.")]
-    needs_proxy: Annotated[bool, means("Whether production needs a proxy in front to terminate TLS.")]
-    caches_pages: Annotated[bool, means("Whether anonymous readers get whole pages from a cache.")]
-    notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")]
+    checks: Annotated[Checks | None, means("Outcomes of verify; null when it was not verified.")]
+    needs_proxy: Annotated[bool, means("True if production needs a proxy in front to terminate TLS.")]
+    caches_pages: Annotated[bool, means("True if anonymous readers get whole pages from a cache.")]
+    notes: Annotated[tuple[str, ...], means("Differences from the other cases, with reasons.")]
     configuration: Annotated[str | None, means("Folder with its rendered configuration.")]
 
     @property
@@ -173,7 +173,7 @@ class Ranking:
     ]
     limit_ms: Annotated[float | None, means("Latency limit in milliseconds, in a capacity run.")]
     unit: Annotated[str, means("Unit of the level of its points.")]
-    value: Annotated[str, means("What the points are.")]
+    value: Annotated[str, means("Name of the figure of the points.")]
     margin: Annotated[float, means("Share by which figures must differ to count.")]
     verdict: Annotated[str, means("leads, ties or inconclusive: certainty of the best; not measured without figures.")]
     best: Annotated[int | None, means("Index of the recommended case: the leader, or of ties the smallest.")]
@@ -181,7 +181,7 @@ class Ranking:
         tuple[int, ...],
         means("Indexes of the best cases that cache no whole page."),
     ]
-    uncached_verdict: Annotated[str, means("What is known of the best of those.")]
+    uncached_verdict: Annotated[str, means("Verdict on the best of those.")]
     rounds: Annotated[int, means("Most rounds of any case.")]
     workloads: Annotated[tuple[str, ...], means("Its workloads, in the order of the plan.")]
     cases: Annotated[tuple[CaseRow, ...], means("Its cases, best first.")]
@@ -220,7 +220,7 @@ class RunFacts:
     known_limitations: Annotated[
         dict[str, tuple[str, ...]], means("Reason why a check is not supported -> checks and cases.")
     ]
-    notes: Annotated[tuple[str, ...], means("What a reader must know before trusting a figure.")]
+    notes: Annotated[tuple[str, ...], means("Notes on trust in the figures.")]
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Document:
     """The whole report."""
 
     format: Annotated[int, means("Version of this document."), Meta(ge=FORMAT, le=FORMAT)]
-    title: Annotated[str, means("What was compared.")]
+    title: Annotated[str, means("The comparison in words.")]
     answer: Annotated[tuple[str, ...], means("The first lines, as the terminal prints them.")]
     runs: Annotated[tuple[RunFacts, ...], means("The folders it was made from.")]
     boards: Annotated[tuple[Ranking, ...], means("The cases, in tables that may be compared within.")]

@@ -25,7 +25,7 @@ UNKNOWN_PATH = "/no/such/page/"
 OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
 # A page that raises an exception may only lack rows or files.
-CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
+CORRECT = "correct the page, or have a command make what is missing (setup or build in [tool.benchapp])"
 # How an error names the command of manage.py that makes what the page needs.
 COMMAND = re.compile(r"manage\.py (\w+)")
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")

@@ -58,13 +58,13 @@ def first_lines(project: Project) -> dict[str, str]:
 
 
 def production_settings(project: Project) -> str:
-    """The module of settings for production beside the ones that manage.py names, or in their package, which nobody has
-    chosen; else empty.
+    """The module of settings for production that nobody has chosen, next to the inspected one or in its package; else
+    empty.
     """
     if project.description.settings or PRODUCTION.search(project.settings):
         return ""
     around = (project.settings, project.settings.rpartition(".")[0])
-    # Beside `shop.dev` stand settings; beside `shop.settings` a module `deploy` may be anything.
+    # Next to `shop.dev` stand settings; next to `shop.settings` a module `deploy` may be anything.
     for root, name in itertools.product(project.roots, around):
         folder = root / name.replace(".", "/")
         modules = sorted(path.stem for path in folder.glob("*.py") if name and path.stem.isidentifier())

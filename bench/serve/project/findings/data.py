@@ -43,7 +43,7 @@ def _remedy(facts: Facts) -> str:
 def database_empty(examination: Examination) -> Iterator[Occurrence]:
     """The database has no tables yet, so pages that need them are not judged."""
     if examination.is_unfilled and not examination.facts.database_error:
-        yield Occurrence("it has no tables yet: errors of pages that query it are not shown")
+        yield Occurrence("the database has no tables yet: errors of pages that query it are not shown")
 
 
 @finding(
@@ -150,7 +150,7 @@ def server_side_cursors(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "session-saved-always",
     WARNING,
-    "leave it off, or keep sessions in a cache",
+    "leave SESSION_SAVE_EVERY_REQUEST off, or keep sessions in a cache",
     setting="SESSION_SAVE_EVERY_REQUEST",
 )
 def session_saved_always(examination: Examination) -> Iterator[Occurrence]:

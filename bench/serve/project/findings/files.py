@@ -151,8 +151,7 @@ def uploads_not_served(examination: Examination) -> Iterator[Occurrence]:
         )
         return
     yield Occurrence(
-        f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit serves what is in it: no path below the site "
-        "is only theirs",
+        f"uploads in {facts.media_root} are served by no web server: MEDIA_URL is no separate path",
         where,
         'set MEDIA_URL = "/media/", unless a view or another server serves uploads',
     )

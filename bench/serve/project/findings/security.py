@@ -178,7 +178,8 @@ def any_host(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "tls-not-known",
     WARNING,
-    'set it to ("HTTP_X_FORWARDED_PROTO", "https") if that server overwrites the header; the kit does so',
+    'set SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if that server overwrites the header, as the '
+    "kit's do",
     setting="SECURE_PROXY_SSL_HEADER",
 )
 def tls_not_known(examination: Examination) -> Iterator[Occurrence]:
@@ -197,7 +198,7 @@ def tls_not_known(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "forwarded-host",
     WARNING,
-    "leave it off if the server in front passes Host on, as those of the kit do",
+    "leave USE_X_FORWARDED_HOST off if the server in front passes Host on, as the kit's do",
     setting="USE_X_FORWARDED_HOST",
 )
 def forwarded_host(examination: Examination) -> Iterator[Occurrence]:
@@ -243,7 +244,7 @@ def no_referrer(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "breach",
     WARNING,
-    "remove it, and let the web server compress static files and pages without secrets",
+    "remove GZipMiddleware, and let the web server compress static files and pages without secrets",
     link=f"{DOCS}/ref/middleware/#module-django.middleware.gzip",
     setting="MIDDLEWARE",
 )
@@ -251,7 +252,7 @@ def breach(examination: Examination) -> Iterator[Occurrence]:
     """Django compresses pages with secrets in them (BREACH)."""
     if GZIP in examination.facts.middleware:
         yield Occurrence(
-            "GZipMiddleware compresses pages that have secrets beside text of the visitor's choice: BREACH finds such "
+            "GZipMiddleware compresses pages that have secrets and text of the visitor's choice: BREACH finds such "
             "secrets by the length of responses; Django's random padding makes that slower, not impossible",
             examination.line("MIDDLEWARE", "GZipMiddleware"),
         )
@@ -276,14 +277,14 @@ def signed_cookie_sessions(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "unlimited-body",
     WARNING,
-    "leave it at 2.5 MB, or set the largest that a form of yours needs; uploaded files do not count",
+    "leave DATA_UPLOAD_MAX_MEMORY_SIZE at 2.5 MB, or set the size of your largest form; uploaded files do not count",
     setting="DATA_UPLOAD_MAX_MEMORY_SIZE",
 )
 def unlimited_body(examination: Examination) -> Iterator[Occurrence]:
     """A request body of any size is read into memory."""
     settings = examination.facts.settings
     if "DATA_UPLOAD_MAX_MEMORY_SIZE" in settings and settings["DATA_UPLOAD_MAX_MEMORY_SIZE"] is None:
-        yield Occurrence("a request body of any size is read into memory: a few large ones use up the host's")
+        yield Occurrence("a request body of any size is read into memory: a few large ones exhaust the host's memory")
 
 
 @finding(
@@ -323,7 +324,7 @@ def secure_cookie_name(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "cookie-domain",
     WARNING,
-    "leave it out unless several host names share a login",
+    "leave SESSION_COOKIE_DOMAIN and CSRF_COOKIE_DOMAIN out unless several host names share a login",
     link=f"{SETTINGS_DOCS}session-cookie-domain",
 )
 def cookie_domain(examination: Examination) -> Iterator[Occurrence]:

@@ -83,7 +83,7 @@ def no_application(examination: Examination) -> Iterator[Occurrence]:
         yield Occurrence(f"it cannot be imported: {facts.application_problem}", remedy="correct it")
         return
     yield Occurrence(
-        "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION, and no wsgi.py is beside or above them"
+        "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION, and no wsgi.py is next to or above them"
     )
 
 
@@ -187,8 +187,8 @@ def other_host(examination: Examination) -> Iterator[Occurrence]:
     pages = [page for page in _pages_of_visitors(examination) if page.here not in (None, page.status)]
     if pages:
         yield Occurrence(
-            f"{listed(pages)}: status {pages[0].here} for the host 127.0.0.1, which the kit requests, and 200 for its "
-            "own"
+            f"{listed(pages)}: status {pages[0].here} for the host 127.0.0.1, which the kit uses, and 200 for the "
+            "site's own host"
         )
 
 
@@ -264,7 +264,8 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "script-name",
     WARNING,
-    "leave it out for measurements, by a variable of env_file; in production a server in front removes it",
+    "leave FORCE_SCRIPT_NAME out for measurements, by a variable of env_file; in production a server in front removes "
+    "the prefix",
     setting="FORCE_SCRIPT_NAME",
 )
 def script_name(examination: Examination) -> Iterator[Occurrence]:
@@ -276,7 +277,7 @@ def script_name(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "site-by-host",
     WARNING,
-    "make the one that is measured the default, or give it the host 127.0.0.1; for production render each",
+    "make the measured site the default, or give it the host 127.0.0.1; for production render each site",
     link=f"{DOCS}/ref/contrib/sites/",
     setting="INSTALLED_APPS",
 )
@@ -291,8 +292,7 @@ def site_by_host(examination: Examination) -> Iterator[Occurrence]:
     if tenants:
         chooser = f"{tenants[0]} chooses the site"
     yield Occurrence(
-        f"{chooser} by the host name: only that of 127.0.0.1 is served here, and layers would serve one site's pages "
-        "to the others' visitors"
+        f"{chooser} by the host name: only the site of 127.0.0.1 is served here, and a layer would mix the sites' pages"
     )
 
 
@@ -310,7 +310,7 @@ def other_names(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "prepend-www",
     WARNING,
-    "let the web server redirect: only the name with www. belongs into server_names",
+    "let the web server redirect: put only the name with www. into server_names",
     setting="PREPEND_WWW",
 )
 def prepend_www(examination: Examination) -> Iterator[Occurrence]:
@@ -321,11 +321,11 @@ def prepend_www(examination: Examination) -> Iterator[Occurrence]:
 
 @finding("production-settings", WARNING, "", link=f"{DOCS}/topics/settings/")
 def which_settings(examination: Examination) -> Iterator[Occurrence]:
-    """The project has settings for production beside the inspected ones."""
+    """The project has other settings for production than the inspected ones."""
     project = examination.project
     if other := production_settings(project):
         yield Occurrence(
-            f"manage.py names {project.settings}, and {other} is beside it: which of them serves in production?",
+            f"manage.py names {project.settings}, and there is {other}, too: which of them serves in production?",
             "manage.py",
             f'say so: settings = "{other}" in [tool.benchapp] of {FILE}, with its variables in env_file',
         )
@@ -334,7 +334,7 @@ def which_settings(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "websockets",
     WARNING,
-    "choose a stack that `list` shows with WebSockets; the others refuse the handshake",
+    "choose a stack that passes WebSockets on (docs/stacks.md#asgi-servers); the others refuse the handshake",
     link=f"{DOCS}/howto/deployment/asgi/",
 )
 def websockets(examination: Examination) -> Iterator[Occurrence]:
@@ -346,13 +346,13 @@ def websockets(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "lifespan",
     WARNING,
-    "set it up in AppConfig.ready, or when it is first used",
+    "set up in AppConfig.ready, or at the first use",
     link=f"{DOCS}/howto/deployment/asgi/",
 )
 def lifespan(examination: Examination) -> Iterator[Occurrence]:
     """The application uses the lifespan protocol of ASGI, which the kit's servers have off."""
     if where := examination.code.get("lifespan"):
-        yield Occurrence("the kit starts ASGI servers with lifespan off: nothing that it sets up exists", where)
+        yield Occurrence("ASGI servers run with lifespan off: your lifespan handler never runs", where)
 
 
 @finding(
