@@ -27,8 +27,8 @@ class Outcomes(RegexHighlighter):
 
     highlights = [
         r"(?m)^(?P<bold>[A-Z]{4}[A-Z ]*)\b",
-        r"\b(?P<red>FAIL|FAILED|failed|LOW)\b",
-        r"\b(?P<yellow>DISCARDED|discarded|MEDIUM|not rated|known limitation)\b",
+        r"\b(?P<red>FAIL|failed|LOW)\b",
+        r"\b(?P<yellow>discarded|MEDIUM|not rated|known limitation)\b",
         r"(?m)^(?P<yellow>warning|note|skipped|skip)\b",
         r"\b(?P<green>HIGH|yes|passed)\b",
         r"(?m)^(?P<green>ok)\b",

@@ -184,7 +184,7 @@ def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str
         return "https"
     value = env.str("BENCHAPP_SCHEME", default="" if trusted_proxies else "http")
     if value not in ("", "http", "https"):
-        raise _refused("BENCHAPP_SCHEME", value, "http, https, or nothing where both are used")
+        raise _refused("BENCHAPP_SCHEME", value, "http, https, or nothing if both are used")
     return value
 
 

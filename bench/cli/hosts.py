@@ -15,8 +15,8 @@ INVENTORY = replace(options.INVENTORY, help="an Ansible inventory", required=Tru
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hosts`."""
-    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what", prog=parser.prog)
-    check = verbs.add_parser("check", help="what the hosts of an inventory lack")
+    verbs = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="what", prog=parser.prog)
+    check = verbs.add_parser("check", help="check hosts for missing requirements")
     options.add(check, (INVENTORY,))
 
 

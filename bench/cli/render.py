@@ -99,7 +99,7 @@ def _check_settings(case: Case) -> None:
     project = case.project.project
     if other := production_settings(project):
         raise BenchError(
-            f"{project.folder}: manage.py names {project.settings}, and {other} is beside it; write settings = "
+            f"{project.folder}: manage.py names {project.settings}, and there is {other}, too; write settings = "
             f'"{other}", or the other, into [tool.benchapp]'
         )
     if case.project.overlaid and any(check.id == PUBLIC_KEY for check in case.project.facts.checks):

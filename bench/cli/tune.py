@@ -1,6 +1,6 @@
 """Find the settings of a stack: how many processes, with how many threads, of which worker class.
 
-The best settings hold the most requests a second within a latency limit, the size's memory and the database's
+The best settings serve the most requests a second within a latency limit, the size's memory and the database's
 connections. The search stops when more processes or threads gain nothing.
 """
 

@@ -68,8 +68,8 @@ class Clients:
         turns = itertools.islice(itertools.cycle(self.paths), number % len(self.paths), None)
         connection: Connection | None = None
         # At least once: on a busy machine some begin late.
-        asks = True
-        while asks:
+        reading = True
+        while reading:
             path, reused = next(turns), connection is not None
             try:
                 connection = connection or Connection(self.context.target, CROWD_S)
@@ -88,7 +88,7 @@ class Clients:
             if connection and not (response and response.keeps_open):
                 connection.close()
                 connection = None
-            asks = not self._stop.is_set()
+            reading = not self._stop.is_set()
         if connection:
             connection.close()
 
@@ -179,7 +179,7 @@ def race(
             late = [slow.request_again() for _ in range(others)]
         if in_time:
             right = PageAfterWrite(slow.path, words(row.title), words(old.title))
-            return right, [asked.result() for asked in late if not asked.exception()]
+            return right, [future.result() for future in late if not future.exception()]
     return None
 
 

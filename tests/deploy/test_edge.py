@@ -416,7 +416,7 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     key.write_text("no key")
     assert refused(f"{key}: no key without a password")
     shutil.copy(Path(made.places.tls) / "privkey.pem", key)
-    assert refused(f"{wrong}: the key is not that of the certificate")
+    assert refused(f"{wrong}: the key does not match the certificate")
     unfit(wrong, refused)
     assert certificate_of(made) == before
     assert hook(renewed)[0] == 0

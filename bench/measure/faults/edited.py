@@ -65,9 +65,9 @@ def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]
     if not scene.site.has_rows:
         yield []
         return
-    with ExitStack() as made:
+    with ExitStack() as stack:
         try:
-            writer, found = made.enter_context(rows.new_rows(scene.context, count))
+            writer, found = stack.enter_context(rows.new_rows(scene.context, count))
         except NotTried as reason:
             raise FaultNotApplicable(str(reason)) from None
         except (BadResponse, OSError) as error:

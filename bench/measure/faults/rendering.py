@@ -109,13 +109,13 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
                 continue
             must_kill_workers(scene)
             scene.wait(BACK_S, scene.running.is_healthy)
-        (asked,) = slow.requests
-        error = asked.exception()
+        (request,) = slow.requests
+        error = request.exception()
         if isinstance(error, TooLate):
             yield Mismatch("a connection that closes when the body breaks off", str(error))
         # A server in between may have sent nothing yet, and responds with an error page.
-        if error is None and asked.result().status < 500:
-            yield from context.judge(asked.result(), stored_files.complete)
+        if error is None and request.result().status < 500:
+            yield from context.judge(request.result(), stored_files.complete)
         yield from context.expect(slow.path, stored_files.complete, headers=headers)
         return
     if reached:

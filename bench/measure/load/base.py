@@ -54,7 +54,7 @@ class Figures(Errors, TrialFigures):
     def failure(self) -> str | None:
         """The reason why these figures are not a measurement of the site, or None."""
         counts = (
-            (self.responses_not_2xx, "answer", "with a status outside 200 to 299"),
+            (self.responses_not_2xx, "response", "with a status outside 200 to 299"),
             (self.errors_connect, "connection", "that could not be made"),
             (self.errors_read, "connection", "that broke before the response was complete"),
             (self.errors_timeout, "request", "without a response in time"),

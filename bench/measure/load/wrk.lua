@@ -1,4 +1,4 @@
--- Requests the paths of a file in turn and prints what was measured as one line of JSON.
+-- Requests the paths of a file in turn and prints the figures as one line of JSON.
 -- wrk -s wrk.lua URL -- FILE [close]; the environment says how many threads, connections and seconds there are.
 
 local ffi = require("ffi")
@@ -20,10 +20,10 @@ local requests = {}
 local position = 0
 local seconds = tonumber(os.getenv("BENCH_SECONDS")) or 1
 local began = nil
--- Of each thread; wrk lets the end read globals alone.
+-- Of each thread; wrk lets the end read only globals.
 sent1, sent2, sent3 = 0, 0, 0
 
--- Threads begin at different places of the list, so that they do not ask for the same page at the same time.
+-- Threads begin at different places of the list, so that they do not request the same page at the same time.
 function setup(thread)
    thread:set("number", #threads)
    thread:set("together", tonumber(os.getenv("BENCH_THREADS")) or 1)

@@ -114,7 +114,7 @@ class RunProgress:
         if new:
             words = f"{plural(new, 'case')} dropped"
         left = len(outlook.left)
-        next_round = "no round is left to make"
+        next_round = "no rounds left"
         if left:
             next_round = f"{plural(left, 'trial')} in the next round"
         self.printer.say(f"after round {outlook.rounds_over}: {words}; {next_round}")
@@ -158,9 +158,7 @@ class RunProgress:
             self.printer.say(f"{failures} of {planned} trials failed")
         if discarded := count_of(run, "discarded"):
             again = run.resume_command()
-            self.printer.say(
-                f"{discarded} of {planned} trials discarded: guards do not trust them; again with: {again}"
-            )
+            self.printer.say(f"{discarded} of {planned} trials discarded as unreliable; repeat them with: {again}")
         if not run.is_measured:
             self.printer.say("nothing was measured")
         self.printer.say(f"results in {run.directory}; next: {command_line('report', run.directory)}")
@@ -238,11 +236,11 @@ def outcome(trial: Trial) -> str:
     """A trial in a few words."""
     if trial.status == "failed":
         if trial.evidence.log:
-            return f"FAILED: {trial.reason} (see {trial.evidence.log})"
-        return f"FAILED: {trial.reason}"
+            return f"failed: {trial.reason} (see {trial.evidence.log})"
+        return f"failed: {trial.reason}"
     words = f"{trial.throughput:,.0f} requests/s"
     if trial.mode == "open" and trial.figures and trial.figures.latency_p99_ms is not None:
         words += f", p99 {trial.figures.latency_p99_ms:,.1f} ms"
     if trial.status == "ok":
         return words
-    return f"{words}, DISCARDED: {trial.reason}"
+    return f"{words}, discarded: {trial.reason}"

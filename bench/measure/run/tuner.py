@@ -160,7 +160,7 @@ class Tuner:
     def sentence(self) -> str:
         """The result in a sentence."""
         if not self.search.chosen:
-            return f"No settings hold {self.limit.words}."
+            return f"No settings kept {self.limit.words}."
         return self.search.sentence(self.layer, self.limit.words)
 
     @property

@@ -74,8 +74,8 @@ class Program:
     @property
     def socket_file(self) -> str:
         """The socket file that a server makes itself and leaves behind when killed; some refuse to start on one."""
-        made = self.server and self.address and not self.server.inherits
-        if made and self.address:
+        makes_socket = self.server and self.address and not self.server.inherits
+        if makes_socket and self.address:
             return self.address.path
         return ""
 

@@ -55,10 +55,10 @@ def fitting(size: Size, worker_mb: float, threads: int) -> tuple[int, str]:
     limit = "processors"
     if by_memory < by_processors:
         limit = "memory"
-    have = f"{processors:g} processors have"
+    suit = f"{processors:g} processors suit"
     if processors == 1:
-        have = "1 processor has"
+        suit = "1 processor suits"
     return number, (
-        f"processes=auto: {number}, by the {limit} of {owner}: {have} work for "
-        f"{by_processors}, {memory_mb:.0f} MiB have room for {max(0, by_memory)} of {worker_mb:.0f} MiB each"
+        f"processes=auto: {number}, limited by the {limit} of {owner}: {suit} {by_processors}, "
+        f"{memory_mb:.0f} MiB hold {max(0, by_memory)} of {worker_mb:.0f} MiB each"
     )

@@ -37,7 +37,7 @@ from time_limit import leave_threads
 # The settings laid over a project's while it is served.
 OVERLAY_FOLDER = inspect_kit.FOLDER / "benchapp_overlay"
 MAX_PATTERNS, MAX_REDIRECTS = 2000, 3
-# So many times the pages that are to be looked at are tried, where most redirect to the log-in.
+# So many times the wanted number of pages are tried if most redirect to the log-in.
 MAX_TRIES = 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
 SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp_overlay.settings"

@@ -18,7 +18,7 @@ RESPONSE_S = 3
 # The storages by their older names, in Django 4.2.
 OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
 KEY = "benchapp-doctor"
-# The engine where DATABASES is empty.
+# The engine if DATABASES is empty.
 NO_DATABASE = "django.db.backends.dummy"
 IN_PROCESS = ("LocMemCache", "DummyCache", "FileBasedCache")
 # What Python calls an object that says no name.

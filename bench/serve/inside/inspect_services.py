@@ -119,7 +119,7 @@ def mail_backends(settings):
     mailers = getattr(settings, "MAILERS", None)
     if mailers:
         return {f"MAILERS[{alias!r}]": str(mailer.get("BACKEND") or SMTP) for alias, mailer in mailers.items()}
-    # Django 6.1 has it no more where MAILERS is set, and empty.
+    # Django 6.1 has it no more if MAILERS is set, and empty.
     backend = getattr(settings, "EMAIL_BACKEND", None)
     if not backend:
         return {}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # enclose.sh CLOSED VISIBLE... -- COMMAND...: run a command for which the directory CLOSED holds VISIBLE and nothing else.
-# In a mount namespace of its own: unshare(1). Everything in CLOSED keeps its owner and mode.
+# In a separate mount namespace: unshare(1). Everything in CLOSED keeps its owner and mode.
 set -e
 umask 022
 closed=$1

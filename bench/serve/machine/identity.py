@@ -114,10 +114,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     enclosed = (*_enclosing(account, folder, reads), *drop, "--")
     still = _closed_to(enclosed, folder, reads)
     if still is None:
-        notice = (
-            f"servers run as {account.pw_name}, who cannot read {closed}; it is bind-mounted for them, and nothing "
-            "around it"
-        )
+        notice = f"servers run as {account.pw_name}, who cannot read {closed}; only this path is bind-mounted for them"
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, enclosed, notice)
     remedy = f"let others read it (chmod -R go+rX {still})"
     if still == Path(sys.base_prefix):

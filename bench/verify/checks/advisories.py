@@ -184,7 +184,7 @@ def unlimited_bodies(context: Context) -> Iterator[Finding]:
     """A body without a length passed Django's limits over ASGI, as in CVE-2026-5766: the servers' limit applies."""
     for response in above_limit(context):
         if response.status == 200 and MARK not in response.text:
-            raise NotTried("the application is given nothing of a chunked body here")
+            raise NotTried("this server passes no chunked body on")
         yield from context.judge(response, refused, when="POST of a chunked body above the limit")
 
 

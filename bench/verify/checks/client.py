@@ -134,7 +134,7 @@ def own_links() -> Expectation:
 def require_stranger(context: Context) -> None:
     """Raise NotTried if every address of this machine is a trusted proxy."""
     if context.settings.get("listener") == BEHIND and not context.target.source:
-        raise NotTried("trusted_proxies has all addresses of this machine: each header of the checks is to be believed")
+        raise NotTried("trusted_proxies includes this machine, so every header is believed")
 
 
 @check("forged-headers", require_stranger)

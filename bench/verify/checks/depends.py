@@ -135,9 +135,9 @@ def _probed(context: Context, client: OddClient, show: str, usual: str | None) -
     clients = [(client, allowed_to_odd), (USUAL, [usual])]
     for order, step in ORDERS.items():
         path = hits.path_with_response(shows=[show])
-        for asking, allowed in clients[::step]:
+        for sender, allowed in clients[::step]:
             for _ in range(TIMES):
-                response = asking.get(context, path)
+                response = sender.get(context, path)
                 if (got := response.paragraphs.get(show)) not in allowed:
                     what = f"GET a page that shows {show}, {order} with {client.name}"
                     yield response.wrong(allowed[0], str(got), what)
@@ -264,9 +264,9 @@ def _both_orders(
     clients = [(client, allowed_to_odd), (USUAL, [usual])]
     for order, step in ORDERS.items():
         _make_cold(context)
-        for asking, allowed in clients[::step]:
+        for sender, allowed in clients[::step]:
             for _ in range(TIMES):
-                response = asking.get(context, path)
+                response = sender.get(context, path)
                 got = _expected(context, response)
                 if not any(right.same(got) and right.location == got.location for right in allowed):
                     wanted, found = allowed[0].difference(got.body) or ("another response", "the same text")

@@ -255,7 +255,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     kinds, raced_write = tuple(dict.fromkeys((*WRITES, *AUTHOR_WRITES))), "edit"
     if invalidates:
         kinds, raced_write = SILENT_WRITES, UNSIGNALLED
-    with rows.new_rows(context, len(kinds) + 2) as (writer, [unasked, *made, raced]):
+    with rows.new_rows(context, len(kinds) + 2) as (writer, [untouched, *made, raced]):
         for row in made:
             rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[PendingPage] = []
@@ -270,7 +270,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
         rows.settle(context, waited, stale_until_expired=True)
-        yield from _first_responses(context, writer, unasked, bound_s)
+        yield from _first_responses(context, writer, untouched, bound_s)
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _findings(waited, "old")
 

@@ -69,10 +69,10 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
             # A new query makes even a cached page a new one.
             new = hits.with_query(path, f"visit={secrets.token_hex(4)}")
             # Each process may have a separate cache: a page stored by one must get requests of others there.
-            for asked, times in ((new, hits.TIMES), (path, 1)):
+            for requested, times in ((new, hits.TIMES), (path, 1)):
                 for reader in order:
                     for _ in range(times):
-                        yield from _not_theirs(reader, reader.get(asked), everybody, path in site.proof_paths)
+                        yield from _not_theirs(reader, reader.get(requested), everybody, path in site.proof_paths)
     yield from _shared(everybody)
 
 

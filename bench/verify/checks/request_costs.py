@@ -49,11 +49,11 @@ def database_connections(context: Context) -> Iterator[Finding]:
         if counter:
             counter.watch(COUNT_EVERY_S)
         with ThreadPoolExecutor(CLIENTS) as pool:
-            answered = list(pool.map(lambda _: _holds(context), range(CLIENTS * ROUNDS)))
-        if failed := answered.count(False):
-            yield Mismatch(f"{len(answered)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
+            held = list(pool.map(lambda _: _holds(context), range(CLIENTS * ROUNDS)))
+        if failed := held.count(False):
+            yield Mismatch(f"{len(held)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
         if not counter or not context.running:
-            raise NotTried("the site's database and number of threads are not known: bench did not start it")
+            raise NotTried("the site's database and number of threads are not known: benchapp did not start this site")
         limit = context.running.case.threads
         for when, name, most in (
             (f"{CLIENTS} clients at once", "database_connections", counter.peak()),

@@ -39,10 +39,10 @@ def whole_pages(context: Context) -> Iterator[Finding]:
     A clone of the deployment has a time to live of 2 s, so that pages without invalidation expire.
     """
     context = context.clone({"cache_seconds": SHORT_TTL_S})
-    with rows.new_rows(context, ROWS) as (writer, made):
-        paths, size = large_pages(context, made)
+    with rows.new_rows(context, ROWS) as (writer, new_rows):
+        paths, size = large_pages(context, new_rows)
         with Clients(context, paths, CLIENTS, complete) as clients:
-            most = rewrite(context, writer, made, WRITING_S)
+            most = rewrite(context, writer, new_rows, WRITING_S)
         yield from clients.wrong
         yield Figure("large_pages_read", clients.responses)
         if most:

@@ -128,14 +128,14 @@ def unproven(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
     hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
     if len(deployed.web) == 1 or not hosts:
         return
-    unasked = []
+    without_requests = []
     for name in hosts:
         yield Figure(f"reads_{name}", shown.requests[name])
         if not shown.requests[name]:
-            unasked.append(name)
-    if unasked:
+            without_requests.append(name)
+    if without_requests:
         why = "only the front can reach it, and its log has no such request after a write"
-        raise NotTried(f"at {' and '.join(unasked)}: {why}")
+        raise NotTried(f"at {' and '.join(without_requests)}: {why}")
 
 
 def apart(deployed: HostsContext) -> Iterator[Finding]:

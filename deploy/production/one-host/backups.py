@@ -252,7 +252,7 @@ def restore(databases, file, force):
             raise Failed("it has rows, which would be lost; --force replaces them")
         database.close()
         PUT_BACK[database.vendor](database, file)
-    print(f"Database {database.alias} is that of {file.name}.")
+    print(f"Restored database {database.alias} from {file.name}.")
 
 
 def database_of(databases, file):

@@ -199,7 +199,7 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
     manage = folder / "manage.py"
     manage.write_text(manage.read_text().replace("shop.settings", "shop.dev"))
     words = ["render", "nginx-gunicorn", "--output", str(tmp_path / "out")]
-    assert "shop.production is beside it; write settings = " in refused(capsys, folder, *words)
+    assert "there is shop.production, too; write settings = " in refused(capsys, folder, *words)
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nsettings = "shop.production"\n')
     assert command_line.main([*words, "--project", str(folder)]) == 0
     assert "note: SECRET_KEY (shop/settings.py:" in capsys.readouterr().err

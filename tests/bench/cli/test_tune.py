@@ -147,7 +147,7 @@ def test_a_stack_with_wrong_responses_has_no_settings(go, sites, tmp_path, capsy
     assert go("nginx-gunicorn") == 1
     output = capsys.readouterr().out
     assert "not measured, it gives wrong responses: 1 check failed: content" in output
-    assert output.splitlines()[-1] == "No settings hold p95 within 200 ms."
+    assert output.splitlines()[-1] == "No settings kept p95 within 200 ms."
     assert not (tmp_path / "run" / "values.toml").exists()
 
 

@@ -124,7 +124,7 @@ def test_wrong_responses_are_never_measured_and_what_does_not_come_up_fails_alon
     # In the second round it is known to be wrong, and is not even brought up.
     assert sites.log.count("up two none") == 1
     output = capsys.readouterr().out
-    assert f"FAILED: {tired} (see raw/three~none~r1/logs/server.log)" in output
+    assert f"failed: {tired} (see raw/three~none~r1/logs/server.log)" in output
     assert "6 of 8 trials failed" in output
 
 
@@ -156,7 +156,7 @@ def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
     assert "rounds: until one case leads or the rest tie, at most 9\n" in output
     assert "round 2 of at most 9, case 1 of 1: " in output
     assert "after round 1: no case dropped; 1 trial in the next round\n" in output
-    assert "after round 2: no case dropped; no round is left to make\n" in output
+    assert "after round 2: no case dropped; no rounds left\n" in output
     with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
         go("--resume", str(recorded.directory))
 
@@ -217,8 +217,8 @@ def test_a_discarded_trial_keeps_its_figures_and_says_why(go, capsys):
     assert trial.evidence.guards["bodies"] == "ok"
     assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
     output = capsys.readouterr().out
-    assert "DISCARDED: tool: the load tool used" in output
-    assert "1 of 1 trials discarded: guards do not trust them" in output
+    assert "discarded: tool: the load tool used" in output
+    assert "1 of 1 trials discarded as unreliable" in output
 
 
 @pytest.mark.servers

@@ -63,7 +63,7 @@ def test_a_case_has_the_number_and_says_why():
         kit(), "gunicorn", size="silver", changes={"processes": "auto", "threads": 1}, database=NO_DATABASE
     )
     assert found.settings["processes"] == 3
-    assert any(note.startswith("processes=auto: 3, by the processors of size silver") for note in found.notes)
+    assert any(note.startswith("processes=auto: 3, limited by the processors of size silver") for note in found.notes)
     assert not any("1 processors" in note for note in found.notes)
 
 

@@ -68,7 +68,9 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
 def test_a_python_that_a_namespace_shows_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
     found = identity.worker(paths.KIT)
-    assert found.notice.startswith(f"servers run as nobody, who cannot read {CLOSED}; it is bind-mounted for them")
+    assert found.notice.startswith(
+        f"servers run as nobody, who cannot read {CLOSED}; only this path is bind-mounted for them"
+    )
     # A killed instrument ends it, by the signal that it ends best by.
     at = found.prefix.index("--pdeathsig")
     assert (found.prefix[at + 1], found.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")

@@ -271,7 +271,7 @@ SYSTEMD_RUN = """#!/bin/sh
 while case $1 in -*) true ;; *) false ;; esac; do shift; done
 shift
 printf '%s\\n' "$@" > $FOLDER/words
-echo "Database default is that of it." && exit $STATUS
+echo "Restored database default from it." && exit $STATUS
 """
 
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 PREFIX = "verify-"
 # The field with the owner of an account.
 OWNER = "last_name"
-# What pages show in place of a username, where an account has it.
+# Fields that pages show in place of a username, if an account has one.
 SHOWN = "first_name"
 # By which some projects know an account; no mail gets there (RFC 6761).
 EMAIL, MAIL = "email", "@verify.invalid"
@@ -151,5 +151,5 @@ def _delete_sessions(user: Any) -> None:
 
 
 def _joined(user: Any) -> datetime:
-    """When the account was made; the beginning of time where accounts do not say."""
+    """When the account was made; the beginning of time if accounts do not say."""
     return getattr(user, "date_joined", datetime.fromtimestamp(0, timezone.get_default_timezone()))
