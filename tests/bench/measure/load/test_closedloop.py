@@ -66,7 +66,7 @@ def test_a_connection_requests_the_addresses_in_turn_and_responses_are_counted_b
     assert site.order == [paths[i % 4] for i in range(len(site.order))]
     assert set(figures.statuses) == {"200", "503", "302"}
     assert figures.responses_not_2xx == figures.statuses["503"] + figures.statuses["302"]
-    assert figures.failure() == f"{figures.responses_not_2xx} answers with a status outside 200 to 299"
+    assert figures.failure() == f"{figures.responses_not_2xx} responses with a status outside 200 to 299"
     assert figures.latency_max_ms >= SLOW_S * 1000
 
 

@@ -37,7 +37,7 @@ def test_ab_counts_what_went_wrong():
     assert figures.bytes_per_second == pytest.approx(3100000 / 2.012)
     assert figures.latency_max_ms == 204
     assert figures.failure() == (
-        "5 answers with a status outside 200 to 299, 1 connection that could not be made, "
+        "5 responses with a status outside 200 to 299, 1 connection that could not be made, "
         "3 connections that broke before the response was complete, 3 responses of another length than the first"
     )
 

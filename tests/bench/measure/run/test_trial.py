@@ -112,7 +112,7 @@ def test_wrong_responses_during_the_load_are_a_failure_with_counts(running, fold
     record = made(running, folder)
     timer.join()
     assert_failed(record, f"{TOOL.name}: ")
-    assert "answers with a status outside 200 to 299" in record.reason
+    assert "responses with a status outside 200 to 299" in record.reason
     assert record.errors.responses_not_2xx > 0
     assert record.condition.time_to_ready_s == 0.5
 
