@@ -121,7 +121,7 @@ def project_databases():
 
 
 def is_kept(database):
-    """Whether a database outlives the processes of the project."""
+    """True if a database outlives the processes of the project."""
     in_memory = database.vendor == "sqlite" and database.is_in_memory_db()
     return not in_memory and database.vendor != NO_DATABASE
 
@@ -220,7 +220,7 @@ def connected(database, program, *options):
 
 
 def run(argv, env=None):
-    """What the program prints; raises Failed with its reason."""
+    """The output of a program; raises Failed with its reason."""
     try:
         done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except FileNotFoundError:
