@@ -47,7 +47,7 @@ class Outcome:
         ),
     ] = None
     serve: Annotated[str | None, means("The command that serves this request again; null for a --target.")] = None
-    skipped: Annotated[str | None, means("Why the check was skipped, which is not a pass; null if it ran.")] = None
+    skipped: Annotated[str | None, means("Reason of a skipped check, which is not a pass; null if it ran.")] = None
 
     @property
     def deployment(self) -> tuple[str, str]:
@@ -73,5 +73,5 @@ class Skip:
     stack: Annotated[str, means("Name of the stack.")]
     layer: Annotated[str, means("Name of the layer.")]
     workload: Annotated[str | None, means("Name of the workload, null when all workloads are skipped.")]
-    reason: Annotated[str, means("Why it cannot run here.")]
+    reason: Annotated[str, means("Reason why it cannot run here.")]
     size: Annotated[str | None, means("Name of the resource limit, null when all sizes are skipped.")] = None

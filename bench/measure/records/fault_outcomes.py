@@ -39,7 +39,9 @@ class FaultOutcome:
             "ok: as expected, or a known limitation; failed: not; discarded: not to be trusted; skipped: not possible."
         ),
     ]
-    reason: Annotated[str | None, means("Why it failed, is discarded or was skipped; null when it is ok.")] = None
+    reason: Annotated[str | None, means("Reason why it failed, is discarded or was skipped; null when it is ok.")] = (
+        None
+    )
     known_limitation: Annotated[
         str | None, means("The reason, declared by stack, server or layer, for an unexpected outcome; or null.")
     ] = None
@@ -95,7 +97,9 @@ class FaultOutcome:
     ] = None
     servers: Annotated[dict[str, str] | None, means("Server -> the action on it, or its fate.")] = None
     other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None
-    late_p99_ms: Annotated[float | None, means("How late 1 in 100 requests of the visitors left.")] = None
+    late_p99_ms: Annotated[
+        float | None, means("99th percentile of the delay with which requests of the visitors left.")
+    ] = None
 
     @property
     def key(self) -> str:

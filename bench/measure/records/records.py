@@ -101,7 +101,7 @@ class Plan:
     levels: Annotated[
         tuple[int, ...], means("Levels: connections of a closed loop, or requests a second of an open one.")
     ]
-    rounds: Annotated[int, means("How often each case is measured at each level.")]
+    rounds: Annotated[int, means("Number of measurements of each case at each level.")]
     duration_s: Annotated[float, means("Seconds of load in a trial.")]
     sizes: Annotated[tuple[str, ...], means("Requested resource limits.")]
     database: Annotated[str, means("Database behind the site.")]
@@ -125,7 +125,7 @@ class Plan:
         ),
     ] = "closed"
     replay: Annotated[
-        float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")
+        float, means("Speed of the requests of an open loop as a multiple of the recorded speed; 0 at a steady rate.")
     ] = 0
     margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
     refs: Annotated[
@@ -223,7 +223,7 @@ class Dropped:
     case_id: Annotated[str, means("The case.")]
     level: Annotated[int, means("Connections of a closed loop, or requests a second of an open one.")]
     round: Annotated[int, means("Round after which it was dropped.")]
-    reason: Annotated[str, means("Why it was dropped.")]
+    reason: Annotated[str, means("Reason why it was dropped.")]
 
 
 @dataclass(frozen=True)
@@ -241,5 +241,5 @@ class RunInfo:
     dropped: Annotated[tuple[Dropped, ...], means("Cases that a run until decided measured no further.")] = ()
     ended_by: Annotated[
         Ended | None,
-        means("Why a run until decided made no more rounds; null for others, and before the end."),
+        means("Reason why a run until decided made no more rounds; null for others, and before the end."),
     ] = None

@@ -221,7 +221,7 @@ class Trial(TrialIdentity):
         Literal["ok", "failed", "discarded"],
         means("ok; failed: no figures; discarded: figures that a guard does not trust."),
     ]
-    reason: Annotated[str | None, means("Why the trial failed or is discarded.")] = None
+    reason: Annotated[str | None, means("Reason why the trial failed or is discarded.")] = None
     figures: Annotated[TrialFigures | None, means("Figures of the load tool; null of a failed trial.")] = None
     costs: Annotated[
         Costs | None, means("Costs of the servers and services under the load; null of a failed trial, and on hosts.")

@@ -58,13 +58,13 @@ class CaseLoad:
     """A case under one load of its board."""
 
     verdict: Annotated[str, VERDICT]
-    reason: Annotated[str | None, means("Why it was not measured, or was measured no further.")]
+    reason: Annotated[str | None, means("Reason why it was not measured, or was measured no further.")]
     rates: Annotated[
         dict[int, float],
         means("Round -> requests a second, of trusted trials; in a capacity run, as achieved at the limit."),
     ]
     requests_per_second: Annotated[float | None, means("Median of the rounds.")]
-    ratio: Annotated[Ratio | None, means("How many times as fast the best case under this load is.")]
+    ratio: Annotated[Ratio | None, means("Rate of the best case under this load as a multiple of this case's.")]
     capacity_low: Annotated[float | None, means("Highest rate that held, in the lowest round; null: none sought.")]
     capacity_high: Annotated[float | None, means("Lowest rate that did not hold, in the highest; null: not found.")]
     visitors_per_hour: Annotated[
@@ -92,7 +92,7 @@ class FaultRow:
     fault: Annotated[str, means("Name of the fault.")]
     group: Annotated[str, means("Group of the fault.")]
     outcome: Annotated[str, means("passed, failed, known limitation, discarded or skipped: the worst of its rounds.")]
-    reason: Annotated[str | None, means("Why it is not a pass.")]
+    reason: Annotated[str | None, means("Reason why it is not a pass.")]
     requests_lost: Annotated[float | None, means("Requests without a right response, rounds' median.")]
     recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right responses only.")]
     longest_gap_s: Annotated[float | None, means("Longest time without a right page, in seconds.")]
@@ -136,8 +136,10 @@ class CaseRow:
     stack: Annotated[str, means("Name of the stack.")]
     layer: Annotated[str, means("Name of the layer, or layers joined with +.")]
     verdict: Annotated[str, VERDICT]
-    reason: Annotated[str | None, means("Why it was not measured, or was measured no further.")]
-    ratio: Annotated[Ratio | None, means("How many times as fast the best is, over all workloads (geometric mean).")]
+    reason: Annotated[str | None, means("Reason why it was not measured, or was measured no further.")]
+    ratio: Annotated[
+        Ratio | None, means("Rate of the best case as a multiple of this case's, over all workloads (geometric mean).")
+    ]
     loads: Annotated[dict[str, CaseLoad], means("Workload -> its figures.")]
     memory_peak_bytes: Annotated[float | None, means("Largest of its workloads.")]
     cpu_seconds_per_1000_requests: Annotated[float | None, means("Mean of its workloads.")]

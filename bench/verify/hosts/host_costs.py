@@ -44,7 +44,9 @@ class HostCosts:
     ] = None
     requests: Annotated[int | None, means("Requests that the front passed to this web host, by its access log.")] = None
     requests_share: Annotated[float | None, means("The same as a share of the requests to all web hosts.")] = None
-    not_sampled: Annotated[str | None, means("Why nothing is known of the host; null when it was sampled.")] = None
+    not_sampled: Annotated[str | None, means("Reason for missing samples of the host; null when it was sampled.")] = (
+        None
+    )
 
     @property
     def cpu_share(self) -> float | None:
