@@ -25,7 +25,7 @@ class Command(BaseCommand):
     help = (
         "Replace all authors, posts and comments by made-up ones, in one transaction: after an interruption"
         " the old rows are still there. The same seed and number of rows give the same rows on every"
-        " database, which the checksum proves. Accounts and sessions are left alone."
+        " database, which the checksum proves. Accounts and sessions stay."
     )
     requires_system_checks = []
 
