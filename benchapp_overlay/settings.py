@@ -114,7 +114,7 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
     try:
         DATABASES["default"] = project_settings.database(DATABASES.get("default", {}), _found)
     except ValueError as _error:
-        raise ImproperlyConfigured(f"BENCHAPP_DATABASE_URL: {_error}; name one of its own kind") from None
+        raise ImproperlyConfigured(f"BENCHAPP_DATABASE_URL: {_error}; name a database of the project's kind") from None
     # On a host they are those of the settings.
     if "BENCHAPP_FILES" in os.environ:
         project_settings.with_replicas(DATABASES)

@@ -1,5 +1,5 @@
-"""A booted machine: a real systemd in a container over this machine's files or a root of Debian's, with a network of
-its own."""
+"""A booted machine: a real systemd in a container over this machine's files or a root of Debian's, with a separate
+network."""
 
 from __future__ import annotations
 

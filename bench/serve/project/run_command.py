@@ -112,7 +112,7 @@ def run_probe_script(
     OSError if it cannot be started, subprocess.TimeoutExpired if it hangs.
     """
     inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="benchapp-command-") as scratch:
         response = Path(scratch) / "response.json"
         done = subprocess.run(
             [str(python), str(INSIDE / script), str(response), *words],
