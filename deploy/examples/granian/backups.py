@@ -89,9 +89,9 @@ def main():
 def parser():
     found = argparse.ArgumentParser(description="Backups of the project's databases.")
     commands = found.add_subparsers(dest="command", required=True)
-    made = commands.add_parser("backup", help="write a backup of each database, and remove the oldest")
-    made.add_argument("directory", type=Path)
-    made.add_argument("--keep", type=positive, default=KEEP, help=f"how many stay of each (default: {KEEP})")
+    backups = commands.add_parser("backup", help="write a backup of each database, and remove the oldest")
+    backups.add_argument("directory", type=Path)
+    backups.add_argument("--keep", type=positive, default=KEEP, help=f"how many stay of each (default: {KEEP})")
     restored = commands.add_parser("restore", help="replace a database with a backup")
     restored.add_argument("file", type=Path)
     restored.add_argument("--force", action="store_true", help="also if it has rows, which are lost")
@@ -121,7 +121,7 @@ def project_databases():
 
 
 def is_kept(database):
-    """Whether a database outlives the processes of the project."""
+    """True if a database outlives the processes of the project."""
     in_memory = database.vendor == "sqlite" and database.is_in_memory_db()
     return not in_memory and database.vendor != NO_DATABASE
 
@@ -147,17 +147,17 @@ def backup(databases, directory, keep):
         raise Failed("the project has no database of SQLite or PostgreSQL")
     directory.mkdir(parents=True, exist_ok=True)
     stamp = datetime.now(timezone.utc).strftime(STAMP)
-    made = {}
+    copies = {}
     with parts_removed(directory):
         for alias, database in covered.items():
             target = directory / f"{stamp}-{quote(alias, safe='')}{SUFFIXES[database.vendor]}"
             part = Path(f"{target}.part")
             with named(database):
                 COPY[database.vendor](database, part)
-            made[part] = target
-        for part, target in made.items():
+            copies[part] = target
+        for part, target in copies.items():
             part.replace(target)
-    for target in made.values():
+    for target in copies.values():
         end = target.name[len(stamp) :]
         for old in sorted(directory.glob(ANY_STAMP + end))[:-keep]:
             old.unlink()
@@ -220,7 +220,7 @@ def connected(database, program, *options):
 
 
 def run(argv, env=None):
-    """What the program prints; raises Failed with its reason."""
+    """The output of a program; raises Failed with its reason."""
     try:
         done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except FileNotFoundError:
@@ -230,9 +230,9 @@ def run(argv, env=None):
     return done.stdout
 
 
-def reason(program, said):
-    """Why a program of PostgreSQL failed: its first error and the first detail, in a line."""
-    lines = [line.strip().removeprefix(f"{program}: ") for line in said.splitlines() if line.strip()]
+def reason(program, output):
+    """The reason why a program of PostgreSQL failed: its first error and the first detail, in a line."""
+    lines = [line.strip().removeprefix(f"{program}: ") for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search("error:|fatal:", line, re.IGNORECASE)]
     details = [line for line in lines if re.search("detail:", line, re.IGNORECASE)]
     chosen = (errors or lines or ["it failed"])[:1] + details[:1]
@@ -252,7 +252,7 @@ def restore(databases, file, force):
             raise Failed("it has rows, which would be lost; --force replaces them")
         database.close()
         PUT_BACK[database.vendor](database, file)
-    print(f"Database {database.alias} is that of {file.name}.")
+    print(f"Restored database {database.alias} from {file.name}.")
 
 
 def database_of(databases, file):
@@ -319,18 +319,18 @@ def put_back_postgresql(database, file):
     begin = " ".join([BEGIN, DROP_TABLES, *extensions])
     options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={begin}", "--file=-"]
     argv, env = connected(database, "psql", *options)
-    with tempfile.NamedTemporaryFile("w") as chosen, tempfile.TemporaryFile("w+") as said:
+    with tempfile.NamedTemporaryFile("w") as chosen, tempfile.TemporaryFile("w+") as errors:
         chosen.write(OF_EXTENSION.sub("", listed))
         chosen.flush()
         script = [*PG_RESTORE, f"--use-list={chosen.name}", "--file=-", file]
-        with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=said) as written:
+        with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=errors) as written:
             done = subprocess.run(
                 argv, env=env, stdin=written.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
             )
-        said.seek(0)
+        errors.seek(0)
         # A signal ends pg_restore when psql stops reading.
         if written.returncode > 0:
-            raise Failed(reason("pg_restore", said.read()))
+            raise Failed(reason("pg_restore", errors.read()))
     if done.returncode != 0:
         raise Failed(reason("psql", done.stderr))
 
