@@ -379,7 +379,7 @@ def test_uploads_need_a_web_server_and_a_path_of_their_own():
     assert (advice.severity, advice.id) == (WARNING, "uploads-not-served")
     assert advice.what.startswith("/media/ is a 404 on stacks without a web server")
     (advice,) = found({**sent, "media_url": None})
-    assert "no path below the site" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
+    assert "MEDIA_URL is no separate path" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
     # Nobody moves them out of the release, and the kit does not know their place.
     assert names(sent, reads_environment=True) == ["uploads-not-served", "uploads-in-release"]
 

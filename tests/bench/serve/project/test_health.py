@@ -56,7 +56,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
         ({"/": TO_LOGIN}, {}, 'name a page that returns status 200: health = "/login/" in '),
         ({"/": {**GOOD, "status": 403}}, {}, "GET / returns status 403; its code refuses visitors from this "),
         ({"/": {**GOOD, "status": 404}}, {}, "GET / returns status 404; name a page that returns status 200"),
-        ({"/": BROKEN}, {}, r"GET / returns status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
+        ({"/": BROKEN}, {}, r"GET / returns status 500: KeyError: 'x' \(shop/views.py:7\); correct the page, "),
         (
             {"/": {**BROKEN, "error": "OperationalError: no such table: shop (shop/views.py:7)"}},
             {"migrations_left": 3},
