@@ -15,6 +15,7 @@ from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.serve.catalog import catalog, sizes
 from bench.serve.deployment import database, render
+from bench.serve.deployment.backing_services import Services
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.chain import Chain
 from bench.serve.deployment.launch import Launcher
@@ -22,7 +23,6 @@ from bench.serve.deployment.layout import Layout, directories
 from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.program import site_env
 from bench.serve.deployment.releases import MARKED, Releases
-from bench.serve.deployment.services import Services
 from bench.serve.deployment.tls import make_certificate
 from bench.serve.machine import http, orphans, ports, processes, small_disk, supervise
 from bench.serve.machine.cgroups import Group
