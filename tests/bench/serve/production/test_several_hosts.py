@@ -69,7 +69,7 @@ def without_addresses(text: str) -> list[str]:
     text = re.sub(rf"(http://)?10\.0\.0\.\d+:\d+|{known}", "ADDRESS", text)
     # Of several instances one is chosen, and one that fails is left out.
     text = re.sub(r"(?s)(upstream app \{\n).*?( +server )", r"\1\2", text)
-    text = re.sub(r"(?s)\n    # A page is requested once more.*?next_upstream_timeout 6s;", "", text)
+    text = re.sub(r"(?s)\n    # A request is retried if its connection.*?next_upstream_timeout 6s;", "", text)
     lines = re.sub(r"ADDRESS max_fails=[03]", "ADDRESS", text).splitlines()
     return [
         line for number, line in enumerate(lines) if number == 0 or line != lines[number - 1] or "ADDRESS" not in line
