@@ -41,7 +41,8 @@ def fetched(python: str, cache: Path) -> Path:
 
 
 def _fetch(python: str, folder: Path) -> None:
-    part = folder.with_suffix(".new")
+    # Another name for each folder: the dot of a version is no suffix, and two Pythons are fetched at once.
+    part = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     wanted = part / "requirements.txt"
