@@ -32,16 +32,16 @@ PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def requirements() -> dict[str, tuple[str, ...]]:
     """The requirements of each extra in the kit's pyproject.toml; the instrument's under an empty name."""
     project = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["project"]
-    found = {"": project["dependencies"], **project["optional-dependencies"]}
-    return {name: tuple(lines) for name, lines in found.items()}
+    extras = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {name: tuple(lines) for name, lines in extras.items()}
 
 
 def package(requirement: str) -> str:
     """The name of the package at the beginning of a requirement."""
-    found = PACKAGE.match(requirement)
-    if not found:
+    match = PACKAGE.match(requirement)
+    if not match:
         return ""
-    return found[0]
+    return match[0]
 
 
 @functools.cache
@@ -93,8 +93,8 @@ def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
 @functools.cache
 def _module(globs: tuple[str, ...]) -> str | None:
     for pattern in globs:
-        if found := _glob(pattern):
-            return min(found)
+        if files := _glob(pattern):
+            return min(files)
     return None
 
 
@@ -131,7 +131,7 @@ def version(argv: tuple[str, ...]) -> str | None:
 def distribution_version(name: str) -> str | None:
     """The version of a Python distribution in the virtual environment, without starting anything; None if missing."""
     sites = [str(site) for site in servers_venv().glob("lib/python*/site-packages")]
-    found = next(iter(importlib.metadata.distributions(name=name, path=[*sites, *sys.path])), None)
-    if not found:
+    distribution = next(iter(importlib.metadata.distributions(name=name, path=[*sites, *sys.path])), None)
+    if not distribution:
         return None
-    return found.version
+    return distribution.version

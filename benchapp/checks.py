@@ -14,14 +14,14 @@ from benchapp import page_index
 @register(Tags.database)
 def check_triggers(databases: Sequence[str] | None = None, **options: Any) -> list[CheckMessage]:
     """A warning for each database without all triggers of the page index: lists would have wrong counts."""
-    found = []
+    warnings = []
     for alias in databases or ():
         missing = page_index.missing_triggers(connections[alias])
         if missing:
             message = f"Database '{alias}' has no trigger {missing[0]}: new rows are not counted."
             hint = "Run ./manage.py migrate, which creates all triggers and counts the rows."
-            found.append(Warning(message, hint=hint, id="benchapp.W001"))
-    return found
+            warnings.append(Warning(message, hint=hint, id="benchapp.W001"))
+    return warnings
 
 
 @register(Tags.models)
@@ -31,8 +31,8 @@ def check_counts(**options: Any) -> list[CheckMessage]:
         "Remove the field, or let `children` name the reverse side of a foreign key between two models of this"
         " application whose keys are whole numbers."
     )
-    found = []
+    warnings = []
     for field in page_index.uncounted():
         message = f"Nothing counts the rows behind '{field.children}'."
-        found.append(Warning(message, hint=hint, obj=field, id="benchapp.W002"))
-    return found
+        warnings.append(Warning(message, hint=hint, obj=field, id="benchapp.W002"))
+    return warnings

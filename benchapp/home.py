@@ -84,8 +84,8 @@ class Home:
             # Of a month without posts it is that of an earlier month, which is shown once.
             ids.append(Subquery(newest.filter(published__lt=end)[:1]))
         posts = Post.objects.order_by().filter(pk__in=ids).annotate(newer=newer_rows(Post))
-        found = sorted(posts.values_list("published", "newer"), reverse=True)[:ARCHIVE_MONTHS]
-        return [Month(published, page_url(reverse("posts"), newer // PER_PAGE + 1)) for published, newer in found]
+        rows = sorted(posts.values_list("published", "newer"), reverse=True)[:ARCHIVE_MONTHS]
+        return [Month(published, page_url(reverse("posts"), newer // PER_PAGE + 1)) for published, newer in rows]
 
     def busiest_authors(self) -> QuerySet[Author]:
         return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:6]
@@ -105,8 +105,8 @@ class Home:
         """The newest comments with five stars, without the ones in `latest_comments`."""
         ids = Comment.objects.order_by("-id").values("id")
         shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
-        found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
-        return _with_post(found.order_by("-id"))[:4]
+        comments = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
+        return _with_post(comments.order_by("-id"))[:4]
 
 
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:

@@ -84,14 +84,14 @@ def _is_counted(model: Any) -> bool:
 
 def _counts(child: Any, parents: list[Any]) -> list[Count]:
     """The counts of a child's rows in its parents."""
-    found = []
+    counts = []
     for parent in parents:
         for field in parent._meta.local_fields:
             foreign_key = field.foreign_key if isinstance(field, ChildCount) else None
             if foreign_key is not None and foreign_key.model is child:
                 key = foreign_key.target_field.column
-                found.append(Count(foreign_key.column, parent._meta.db_table, key, field.column))
-    return found
+                counts.append(Count(foreign_key.column, parent._meta.db_table, key, field.column))
+    return counts
 
 
 def uncounted(apps: Any = site_apps) -> list[ChildCount]:
@@ -99,12 +99,12 @@ def uncounted(apps: Any = site_apps) -> list[ChildCount]:
     counted = set()
     for rows in lists(apps):
         counted.update((count.parent, count.count) for count in rows.counts)
-    found = []
+    fields = []
     for model in apps.get_models():
         for field in model._meta.local_fields:
             if isinstance(field, ChildCount) and (model._meta.db_table, field.column) not in counted:
-                found.append(field)
-    return found
+                fields.append(field)
+    return fields
 
 
 # --- Reading ------------------------------------------------------------------------------------

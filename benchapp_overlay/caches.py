@@ -73,8 +73,8 @@ def cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
 
 def stock_cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
     """The cache of the URL in a variable, in Django's own backend."""
-    found = cache(env, name, site, prefix, timeout_s)
-    return {**found, "BACKEND": STOCK.get(found["BACKEND"], found["BACKEND"])}
+    settings = cache(env, name, site, prefix, timeout_s)
+    return {**settings, "BACKEND": STOCK.get(settings["BACKEND"], settings["BACKEND"])}
 
 
 def _of_url(env: Env, name: str, scheme: str, url: str) -> dict:

@@ -190,10 +190,10 @@ def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str
 
 def with_pauses(middleware: Sequence[str], harmless: Collection[str]) -> list[str]:
     """MIDDLEWARE with Pause and Resume around harmless middleware, whose reads are not watched."""
-    found = []
+    entries = []
     for name in middleware:
-        found += [PAUSE, name, RESUME] if name in harmless else [name]
-    return found
+        entries += [PAUSE, name, RESUME] if name in harmless else [name]
+    return entries
 
 
 def needs_package(name: str, package: str | None, value: str) -> str:
@@ -205,17 +205,17 @@ def needs_package(name: str, package: str | None, value: str) -> str:
 
 def _options_of_django(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Django's own options in the URL of a database: the library leaves words such as `false` words."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for option in DATABASE_SWITCHES:
         value = str(settings.get(option, "")).strip().lower()
         if value not in SWITCHES:
             raise ImproperlyConfigured(f"{name}: {option.lower()}={value!r}: use true or false")
         if option in settings:
-            found[option] = SWITCHES[value]
+            options[option] = SWITCHES[value]
     seconds = settings.get("CONN_MAX_AGE")
     if seconds is not None and (not isinstance(seconds, int) or seconds < 0):
         raise ImproperlyConfigured(f"{name}: conn_max_age={seconds!r}: use whole seconds, or None for no limit")
-    return found
+    return options
 
 
 def _pool(name: str, value: str) -> bool | dict[str, object]:

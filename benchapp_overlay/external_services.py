@@ -55,37 +55,40 @@ def settings_overrides(settings, storages, folder):
     """
     if os.environ.get(OUTSIDE) == "1":
         return {}
-    found = {**_queues(settings), **_search(settings, folder)}
+    overrides = {**_queues(settings), **_search(settings, folder)}
     if "sentry_sdk" in sys.modules:
         # It sends each error to the project's owners.
         sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
     if "MIDDLEWARE" in settings:
-        found["MIDDLEWARE"] = without_toolbar(settings["MIDDLEWARE"])
+        overrides["MIDDLEWARE"] = without_toolbar(settings["MIDDLEWARE"])
     if settings.get("CHANNEL_LAYERS"):
-        found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in settings["CHANNEL_LAYERS"].items()}
+        overrides["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in settings["CHANNEL_LAYERS"].items()}
     # Django 6.1 refuses the older setting beside the newer one.
     if "MAILERS" in settings:
         # One without a BACKEND is Django's, which sends.
-        found["MAILERS"] = {
+        overrides["MAILERS"] = {
             alias: mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
             for alias, mailer in settings["MAILERS"].items()
         }
     elif not MAIL_HERE.search(settings.get("EMAIL_BACKEND") or ""):
-        found["EMAIL_BACKEND"] = SENDS_NOTHING
+        overrides["EMAIL_BACKEND"] = SENDS_NOTHING
     if settings.get("SESSION_ENGINE") == SESSIONS + "file":
-        found["SESSION_FILE_PATH"] = str(folder)
+        overrides["SESSION_FILE_PATH"] = str(folder)
     if settings.get("CACHES"):
-        found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in settings["CACHES"].items()}
+        overrides["CACHES"] = {alias: _cache(alias, cache) for alias, cache in settings["CACHES"].items()}
         alias = settings.get("SESSION_CACHE_ALIAS", "default")
-        if found["CACHES"].get(alias) != settings["CACHES"].get(alias):
-            found.update(_sessions(settings.get("SESSION_ENGINE"), folder))
+        if overrides["CACHES"].get(alias) != settings["CACHES"].get(alias):
+            overrides.update(_sessions(settings.get("SESSION_ENGINE"), folder))
     for alias in storages:
         plain = STATIC if alias == "staticfiles" else MEDIA
         if OLDER.get(alias) in settings:
-            found[OLDER[alias]] = plain
+            overrides[OLDER[alias]] = plain
         else:
-            found["STORAGES"] = {**found.get("STORAGES", settings.get("STORAGES", {})), alias: {"BACKEND": plain}}
-    return found
+            overrides["STORAGES"] = {
+                **overrides.get("STORAGES", settings.get("STORAGES", {})),
+                alias: {"BACKEND": plain},
+            }
+    return overrides
 
 
 def _sessions(engine, folder):
@@ -126,25 +129,25 @@ def _queues(settings):
     if os.environ.get(QUEUES) == "1":
         return {}
     os.environ.update(CELERY)
-    found = {name: TASKS_NOWHERE for name in BROKERS if settings.get(name)}
+    overrides = {name: TASKS_NOWHERE for name in BROKERS if settings.get(name)}
     if settings.get("HUEY"):
-        found["HUEY"] = tasks_discarded(settings["HUEY"])
+        overrides["HUEY"] = tasks_discarded(settings["HUEY"])
     if settings.get("TASKS"):
-        found["TASKS"] = {alias: _tasks(queue) for alias, queue in settings["TASKS"].items()}
+        overrides["TASKS"] = {alias: _tasks(queue) for alias, queue in settings["TASKS"].items()}
     if settings.get("DRAMATIQ_BROKER"):
-        found["DRAMATIQ_BROKER"] = {**settings["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
-    return found
+        overrides["DRAMATIQ_BROKER"] = {**settings["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    return overrides
 
 
 def _search(settings, folder):
     """The settings of search engines, with file indexes in that folder."""
-    found = {}
+    overrides = {}
     for name, (key, plain) in SEARCH.items():
         for alias, engine in (settings.get(name) or {}).items():
             here = not engine.get(key) or _all_here(listed(engine[key]))
             in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
-            found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
-    return found
+            overrides.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
+    return overrides
 
 
 def _tasks(queue):

@@ -28,21 +28,21 @@ def with_pool(database: dict[str, Any], env: Env) -> dict[str, Any]:
     if not pool or not database.get("ENGINE", "").rpartition(".")[2].startswith(("postg", "postgis")):
         return database
     options = {name: value for name, value in database.get("OPTIONS", {}).items() if name != "pool"}
-    found = {**database, "CONN_MAX_AGE": 0, "OPTIONS": options}
+    settings = {**database, "CONN_MAX_AGE": 0, "OPTIONS": options}
     if pool == PERSISTENT:
         seconds = env.whole_number("BENCHAPP_POOL_SECONDS", USUAL_S, minimum=0, maximum=86_400)
-        found |= {"CONN_MAX_AGE": seconds, "CONN_HEALTH_CHECKS": True}
+        settings |= {"CONN_MAX_AGE": seconds, "CONN_HEALTH_CHECKS": True}
     elif pool == DJANGO:
         require_pool("BENCHAPP_POOL=django")
         size = env.whole_number("BENCHAPP_POOL_SIZE", 8, minimum=1, maximum=1000)
         options["pool"] = {"min_size": min(2, size), "max_size": size}
     elif pool == PGBOUNCER:
         # A connection to PgBouncer is cheap to keep. A cursor on the server belongs to a session.
-        found |= {"CONN_MAX_AGE": USUAL_S, "CONN_HEALTH_CHECKS": True, "DISABLE_SERVER_SIDE_CURSORS": True}
+        settings |= {"CONN_MAX_AGE": USUAL_S, "CONN_HEALTH_CHECKS": True, "DISABLE_SERVER_SIDE_CURSORS": True}
         # Only servers have the variable: a migration or a dump needs a session, which transaction pooling has not.
         if folder := env.text("BENCHAPP_POOL_HOST"):
-            found |= {"HOST": folder, "PORT": PGBOUNCER_PORT}
+            settings |= {"HOST": folder, "PORT": PGBOUNCER_PORT}
         if find_spec("psycopg"):
             # A prepared statement belongs to a session.
             options["prepare_threshold"] = None
-    return found
+    return settings

@@ -57,8 +57,8 @@ NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
 
 def kind(engine):
     """The kind of a database engine, by the program behind it: PostGIS is a `postg`."""
-    found = next((name for name in KINDS if name in engine), engine)
-    return {"psql": "postg", "spatialite": "sqlite"}.get(found, found)
+    program = next((name for name in KINDS if name in engine), engine)
+    return {"psql": "postg", "spatialite": "sqlite"}.get(program, program)
 
 
 def database(settings, chosen):
@@ -90,14 +90,17 @@ def storage_settings(settings, alias, folder):
     storages = settings.get("STORAGES", {})
     options = storages.get(alias, {}).get("OPTIONS", {})
     old = options.get("location") or settings.get(FOLDERS[alias]) or ""
-    found = {FOLDERS[alias]: str(folder) if isinstance(old, str) else folder}
+    overrides = {FOLDERS[alias]: str(folder) if isinstance(old, str) else folder}
     if "location" in options:
-        found["STORAGES"] = {**storages, alias: {**storages[alias], "OPTIONS": {**options, "location": str(folder)}}}
+        overrides["STORAGES"] = {
+            **storages,
+            alias: {**storages[alias], "OPTIONS": {**options, "location": str(folder)}},
+        }
     for name, value in settings.items():
         path = Path(value) if OF_FILES.search(name) and isinstance(value, (str, Path)) else None
         if path and old and Path(str(old)) in (path, *path.parents):
-            found[name] = type(value)(folder / path.relative_to(str(old)))
-    return found
+            overrides[name] = type(value)(folder / path.relative_to(str(old)))
+    return overrides
 
 
 def with_replicas(databases):

@@ -23,10 +23,10 @@ def require_secret(key: str, fallbacks: list[str]) -> None:
     if not key:
         raise ImproperlyConfigured(f"SECRET_KEY is not set: {NEW_KEY}, the same for all processes of the site")
     for name, keys in (("SECRET_KEY", [key]), ("SECRET_KEY_FALLBACKS", fallbacks)):
-        for found in keys:
-            if found.startswith(PUBLIC_KEYS):
+        for secret in keys:
+            if secret.startswith(PUBLIC_KEYS):
                 raise ImproperlyConfigured(f"{name} is the public one of an example: {NEW_KEY}")
-            if len(found) < MIN_CHARACTERS or len(set(found)) < MIN_DIFFERENT:
+            if len(secret) < MIN_CHARACTERS or len(set(secret)) < MIN_DIFFERENT:
                 logger.warning("%s is weak (security.W009 of check --deploy): %s", name, NEW_KEY)
 
 

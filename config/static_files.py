@@ -22,11 +22,11 @@ class ChangedFiles(Compressor):
     """Skips compressed files: compressing all files again takes each release seconds."""
 
     def compress(self, path: str) -> list[str]:
-        made, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
+        names, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
         with contextlib.suppress(FileNotFoundError):
             # It gives them the time of the file.
-            if all(abs(Path(name).stat().st_mtime - changed) < SAME_S for name in made):
-                return made
+            if all(abs(Path(name).stat().st_mtime - changed) < SAME_S for name in names):
+                return names
         return super().compress(path)
 
 

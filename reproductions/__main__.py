@@ -77,10 +77,10 @@ def _reproduce(args: argparse.Namespace) -> int:
 
     publication = publications()[record.benchmark]
     statuses = []
-    for number, made in enumerate(record.parts, 1):
-        say(f"{record.benchmark}, part {number} of {len(record.parts)}: {made.name}")
-        part = publication.part(made.name, record.quick)
-        done, status = _make(part, made, directory / made.name, record.guards)
+    for number, part_record in enumerate(record.parts, 1):
+        say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part_record.name}")
+        part = publication.part(part_record.name, record.quick)
+        done, status = _make(part, part_record, directory / part_record.name, record.guards)
         record = record.with_part(done)
         folder.write(directory, record)
         if status > STOPPED:
@@ -233,10 +233,10 @@ def _verify(publication: Publication, claim: Claim, record: Reproduction, direct
 def _write_page(publication: Publication, record: Reproduction, directory: Path) -> None:
     """Write the page, print the conclusions and, as the last line, the path."""
     figures = folder.figures(directory, record)
-    found = conclusions(publication, figures)
-    write_text(directory / PAGE, page.page(publication, record, figures, found))
+    results = conclusions(publication, figures)
+    write_text(directory / PAGE, page.page(publication, record, figures, results))
     printer = Printer()
-    lines = [*columns(page.lines(found), width=printer.width), page.summary(found)]
+    lines = [*columns(page.lines(results), width=printer.width), page.summary(results)]
     printer.say("\n".join(lines))
     print(directory / PAGE)
 

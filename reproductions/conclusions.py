@@ -39,12 +39,12 @@ class Conclusion:
 
 def conclusions(publication: Publication, figures: Figures) -> list[Conclusion]:
     """One for each claim, in their order."""
-    found = []
+    results = []
     for claim in publication.claims:
         about = (judge for name, judge in JUDGES.items() if getattr(claim, name) not in (None, "", []))
         left, right = ({**publication.here, **place} for place in (claim.left, claim.right))
-        found.append(next(about, _ratio)(claim, left, right, figures))
-    return found
+        results.append(next(about, _ratio)(claim, left, right, figures))
+    return results
 
 
 def _ratio(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclusion:
@@ -77,16 +77,16 @@ def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
 
 def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     """Rounds may vary because of the machine, so the verdict must be the same without the spread between rounds."""
-    found = figures.find(left)
-    rated = stability.rate(found.trials)
+    figure = figures.find(left)
+    rated = stability.rate(figure.trials)
     rating, reasons = stability.worst(rated), stability.reasons(rated)
-    if rating is None or not found.trials:
-        return Conclusion(claim, NOT_MEASURED, found.why or "no trial to judge by")
+    if rating is None or not figure.trials:
+        return Conclusion(claim, NOT_MEASURED, figure.why or "no trial to judge by")
     holds = rating == claim.rating
     says = rating + (f": {'; '.join(reasons)}" if reasons else "")
     same = {name for name, (own, _) in rated.items() if own == claim.rating}
     without_spread = stability.worst(rated, without=stability.SPREAD)
-    longest = max(trial.requests for trial in found.trials)
+    longest = max(trial.requests for trial in figure.trials)
     doubts = {
         "one round has no spread": rated[stability.SPREAD][0] is None and rating != stability.LOW,
         "the spread between rounds may be the machine's": (without_spread == claim.rating) != holds,
@@ -100,10 +100,10 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
 
 
 def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
-    found = figures.find(left)
-    trials = [trial for trial in found.highest if trial.status in ("ok", "failed", "discarded")]
+    figure = figures.find(left)
+    trials = [trial for trial in figure.highest if trial.status in ("ok", "failed", "discarded")]
     if not trials:
-        return Conclusion(claim, NOT_MEASURED, found.why)
+        return Conclusion(claim, NOT_MEASURED, figure.why)
     # The figures of a discarded trial are not to be trusted, but errors are errors.
     failed = sum(trial.status == "failed" for trial in trials)
     errors = sum(trial.errors.total for trial in trials)
@@ -115,13 +115,13 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
     """All trials of one side must get so many times as far as all of the other; a trial without failure might go on."""
     counts, failed, says = [], [], []
     for place, other in ((left, right), (right, left)):
-        found = figures.find(place)
-        made = [it.requests if it.status == "ok" else it.errors.responses_before_failure for it in found.highest]
-        got = [count for count in made if count is not None]
+        figure = figures.find(place)
+        requests = [it.requests if it.status == "ok" else it.errors.responses_before_failure for it in figure.highest]
+        got = [count for count in requests if count is not None]
         if not got:
-            return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")
+            return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {figure.why}")
         counts.append(got)
-        failed.append(sum(trial.status == "failed" for trial in found.highest))
+        failed.append(sum(trial.status == "failed" for trial in figure.highest))
         responses = f"{statistics.median(got):,.0f} responses"
         says.append(f"{_apart(place, other)}: {failed[-1]} of {plural(len(got), 'trial')} failed, {responses}")
     one, two = counts

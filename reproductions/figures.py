@@ -51,8 +51,8 @@ class Figures:
         wanted = {**DEFAULTS, **place}
         named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
         for run in self.runs:
-            made = run.latest.values()
-            trials = tuple(it for it in made if all(getattr(it, name) == wanted[name] for name in named))
+            all_trials = run.latest.values()
+            trials = tuple(it for it in all_trials if all(getattr(it, name) == wanted[name] for name in named))
             if not trials:
                 continue
             if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
@@ -80,12 +80,12 @@ class Figures:
             each = [self.by_round({**place, "stacks": (), "stack": stack}, metric) for stack in place["stacks"]]
             known = [rounds for rounds, _ in each if rounds]
             numbers = set.intersection(*map(set, known)) if known else set()
-            found = next((found for rounds, found in each if rounds), each[0][1])
-            return {n: statistics.median(rounds[n] for rounds in known) for n in numbers}, found
-        found = self.find(place)
-        if found.why or not found.run:
-            return {}, found
-        return self._rates(found.run, metric, _level(place)).get(_key(found.trials[0], _level(place)), {}), found
+            figure = next((figure for rounds, figure in each if rounds), each[0][1])
+            return {n: statistics.median(rounds[n] for rounds in known) for n in numbers}, figure
+        figure = self.find(place)
+        if figure.why or not figure.run:
+            return {}, figure
+        return self._rates(figure.run, metric, _level(place)).get(_key(figure.trials[0], _level(place)), {}), figure
 
     def _rates(self, run: Run, metric: str, level: str) -> dict[Key, dict[int, float]]:
         """All cases of a run at a level."""
@@ -98,22 +98,22 @@ class Figures:
                 cases.setdefault(_key(trial, level), {}).setdefault(trial.round, {})[trial.level] = figure
         choose = min if level == "min" else max
         # The lowest may be at a level that has no figure.
-        whole = len(planned) if level == "min" else 1
-        found = {}
+        required_levels = len(planned) if level == "min" else 1
+        figures = {}
         for key, rounds in cases.items():
-            if chosen := {n: choose(levels.values()) for n, levels in rounds.items() if len(levels) >= whole}:
-                found[key] = chosen
-        return found
+            if chosen := {n: choose(levels.values()) for n, levels in rounds.items() if len(levels) >= required_levels}:
+                figures[key] = chosen
+        return figures
 
     def ratio(self, left: Place, right: Place, metric: str) -> tuple[Ratio | None, str]:
         """Left divided by right with the 95 % interval, by the noise of all cases of a run; or the reason for none."""
-        (one, found), (two, other) = self.by_round(left, metric), self.by_round(right, metric)
-        for name, rounds, side in ((name_of(left), one, found), (name_of(right), two, other)):
+        (one, figure), (two, other) = self.by_round(left, metric), self.by_round(right, metric)
+        for name, rounds, side in ((name_of(left), one, figure), (name_of(right), two, other)):
             if not rounds or side.run is None:
                 return None, f"{name}: {side.why or 'no figure'}"
-        if found.run is other.run and found.run:
-            beside = {**self._rates(found.run, metric, _level(left)), **self._rates(found.run, metric, _level(right))}
-            drop = {_key(trials[0], _level(at)) for at, trials in ((left, found.trials), (right, other.trials))}
+        if figure.run is other.run and figure.run:
+            beside = {**self._rates(figure.run, metric, _level(left)), **self._rates(figure.run, metric, _level(right))}
+            drop = {_key(trials[0], _level(at)) for at, trials in ((left, figure.trials), (right, other.trials))}
             rest = {key: rounds for key, rounds in beside.items() if key not in drop}
             return Table({**rest, ("left",): one, ("right",): two}).ratio(("left",), ("right",)), ""
         return (Table({"left": one}).alone("left") - Table({"right": two}).alone("right")).ratio(), ""
@@ -130,19 +130,19 @@ class Figures:
         checks = list(self.checks)
         for run in self.runs:
             checks += run.checks
-        found = [check for check in checks if (check.stack, check.layer, check.check) == case]
-        made = [check for check in found if check.word in ("passed", "failed")]
-        if made:
-            return made[-1], ""
-        return None, (found[-1].skipped or found[-1].known_limitation or "not made") if found else self._why_absent(
-            wanted
-        )
+        outcomes = [check for check in checks if (check.stack, check.layer, check.check) == case]
+        results = [check for check in outcomes if check.word in ("passed", "failed")]
+        if results:
+            return results[-1], ""
+        return None, (
+            outcomes[-1].skipped or outcomes[-1].known_limitation or "not made"
+        ) if outcomes else self._why_absent(wanted)
 
     def faults(self, place: Place, name: str) -> tuple[list[FaultOutcome], str]:
         """The trusted outcomes of a fault, or the reason for none."""
-        found = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
-        usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
-        reasons = [item.reason for item in found if item.reason]
+        outcomes = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
+        usable = [item for item in outcomes if item.failed is not None and item.status in ("ok", "failed")]
+        reasons = [item.reason for item in outcomes if item.reason]
         if usable:
             return usable, ""
         return [], reasons[-1] if reasons else self._why_absent({**DEFAULTS, **place})
@@ -173,8 +173,8 @@ METRICS: dict[str, Callable[[Trial], float | None]] = {
 
 
 def _figure(trial: Trial, metric: str) -> float | None:
-    found: float | None = METRICS[metric](trial) if metric in METRICS else getattr(trial.figures, metric)
-    return found
+    figure: float | None = METRICS[metric](trial) if metric in METRICS else getattr(trial.figures, metric)
+    return figure
 
 
 def name_of(place: Place) -> str:

@@ -59,10 +59,10 @@ def read(directory: Path) -> Reproduction:
         )
     content = read_json(path)
     require_format(path, content, FORMAT)
-    found = convert(Reproduction, content, path)
-    if found.benchmark not in publications():
-        raise ResultsError(f"{path}: no published benchmark called {found.benchmark!r}")
-    return found
+    reproduction = convert(Reproduction, content, path)
+    if reproduction.benchmark not in publications():
+        raise ResultsError(f"{path}: no published benchmark called {reproduction.benchmark!r}")
+    return reproduction
 
 
 def write(directory: Path, record: Reproduction) -> None:
@@ -85,7 +85,7 @@ def figures(directory: Path, record: Reproduction) -> Figures:
 
 def _checks(directory: Path) -> list[Outcome]:
     """The outcomes of checks made for a claim."""
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for path in sorted(directory.glob("*.json")):
-        found += convert(list[Outcome], read_json(path).get("outcomes"), path)
-    return found
+        outcomes += convert(list[Outcome], read_json(path).get("outcomes"), path)
+    return outcomes

@@ -88,8 +88,8 @@ def _ours(row: dict[str, Any], column: Column, publication: Publication, figures
         place["stack"] += ("," if "@" in place["stack"] else "@") + column.variant
     if column.metric == "stability":
         return stability.worst(stability.rate(figures.find(place).trials)) or ""
-    found = figures.median(place, column.metric)
-    return "" if found is None else number(found / MIB if column.metric.startswith("memory") else found)
+    median = figures.median(place, column.metric)
+    return "" if median is None else number(median / MIB if column.metric.startswith("memory") else median)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:

@@ -123,12 +123,12 @@ class Publication(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     def part(self, name: str, quick: bool) -> Part:
         """A part, shortened with --quick."""
-        found = next(part for part in self.parts if part.name == name)
-        return structs.replace(found, **({**self.quick, **found.quick} if quick else {}))
+        named_part = next(part for part in self.parts if part.name == name)
+        return structs.replace(named_part, **({**self.quick, **named_part.quick} if quick else {}))
 
 
 @cache
 def publications() -> dict[str, Publication]:
     """The published benchmarks by name."""
-    found = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
-    return {name: convert(content, Publication) for name, content in found.items()}
+    documents = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.toml"))}
+    return {name: convert(content, Publication) for name, content in documents.items()}

@@ -24,16 +24,16 @@ def rate(trials: Iterable[Trial]) -> Rated:
     trials = tuple(trials)
     if not any(trial.status == "ok" for trial in trials):
         trials = tuple(trial for trial in trials if trial.status == "failed")
-    found: dict[str, tuple[str | None, str]] = {}
+    ratings: dict[str, tuple[str | None, str]] = {}
     for name, (measure, high, medium, text) in CRITERIA.items():
         value = measure(trials)
         if value is None:
-            found[name] = None, ""
+            ratings[name] = None, ""
         elif value <= high:
-            found[name] = HIGH, text.format(value)
+            ratings[name] = HIGH, text.format(value)
         else:
-            found[name] = MEDIUM if value <= medium else LOW, text.format(value)
-    return found
+            ratings[name] = MEDIUM if value <= medium else LOW, text.format(value)
+    return ratings
 
 
 def worst(rated: Rated, without: str = "") -> str | None:
@@ -85,11 +85,11 @@ def _memory_gained(trial: Trial) -> float | None:
 
 
 def _by_level(trials: Sequence[Trial], value: Callable[[Trial], float | None]) -> list[list[float]]:
-    found: dict[int, list[float]] = {}
+    by_level: dict[int, list[float]] = {}
     for trial in trials:
         if (known := value(trial)) is not None:
-            found.setdefault(trial.level, []).append(known)
-    return list(found.values())
+            by_level.setdefault(trial.level, []).append(known)
+    return list(by_level.values())
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

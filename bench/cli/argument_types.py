@@ -66,10 +66,10 @@ def port(text: str) -> int:
 
 def seconds(text: str) -> int:
     """A duration such as 90s, 3m or 1h in seconds."""
-    found = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
-    if not found:
+    match = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")
-    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def share(text: str) -> float:

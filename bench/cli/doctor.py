@@ -88,22 +88,22 @@ def main(args: argparse.Namespace) -> int:
         worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
         processes, _ = workers.fitting(UNLIMITED, worker_mb, names["threads"])
     unread = inspection.unread_variables(project) if args.plain else ()
-    found = findings.examine(
+    results = findings.examine(
         Examination(project, facts, processes, names["threads"], workers.memory_here_mb(), args.plain, unread)
     )
     if args.json:
         # The URL may hold a password.
         facts = structs.replace(facts, postgresql="")
         identity = {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
-        document = {"format": FORMAT, "project": identity, "facts": facts, "findings": found}
+        document = {"format": FORMAT, "project": identity, "facts": facts, "findings": results}
         say(msgspec.json.encode(document).decode())
     else:
         height = sys.maxsize
         if not args.all:
             height = shutil.get_terminal_size(SCREEN).lines
-        for line in as_text(project, facts, found, height):
+        for line in as_text(project, facts, results, height):
             say(line)
-    return int(any(item.severity == ERROR for item in found))
+    return int(any(item.severity == ERROR for item in results))
 
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:

@@ -127,11 +127,11 @@ def _show(directory: Path, as_json: bool) -> int:
     if as_json:
         print(json.dumps([msgspec.to_builtins(outcome) | {"word": outcome.word} for outcome in outcomes], indent=2))
     else:
-        found, _ = write.document([directory], directory / write.NAME)
-        for case in found.faults:
+        document, _ = write.document([directory], directory / write.NAME)
+        for case in document.faults:
             rows = [(row.fault, page.fault_words(row)) for row in case.faults]
             say("\n".join(["", case_name(case.stack, case.layer), *columns(rows, "  ", WIDTH)]))
-        for text in (*page.every_note(found), *found.answer):
+        for text in (*page.every_note(document), *document.answer):
             say("\n".join(["", *paragraph(text, WIDTH)]))
         say(f"results in {directory}")
     status = 0

@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line for each host, or for each missing requirement; returns 1 if anything is missing."""
-    found = reach.probe_hosts(inventory.read(args.inventory))
-    for item in found:
+    hosts = reach.probe_hosts(inventory.read(args.inventory))
+    for item in hosts:
         print("\n".join(_lines(item)))
-    if any(item.lacks for item in found):
+    if any(item.lacks for item in hosts):
         return 1
     return 0
 

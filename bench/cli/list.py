@@ -117,23 +117,23 @@ def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) ->
         servers[stack] = {server["name"] for server in listing["stacks"][stack]["servers"]}
         if stack not in fitting:
             others |= servers[stack]
-    left, found = list(fitting), []
+    left, names = list(fitting), []
     while left:
         counts = Counter(chain.from_iterable(servers[stack] - others for stack in left))
         if not counts:
             return ", ".join(fitting)
         best = max(sorted(counts), key=counts.__getitem__)
-        found.append(best)
+        names.append(best)
         left = [stack for stack in left if best not in servers[stack]]
-    return f"stacks with {joined(sorted(found), 'or')}"
+    return f"stacks with {joined(sorted(names), 'or')}"
 
 
 def _services_here(listing: dict[str, Any]) -> list[str]:
-    found = []
+    services = []
     for name, service in listing["services"].items():
         if not service["missing"]:
-            found.append(f"{name} {service['version'] or ''}".strip())
-    return found
+            services.append(f"{name} {service['version'] or ''}".strip())
+    return services
 
 
 def _missing(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:

@@ -128,21 +128,21 @@ class CommandParser(Parser):
             return super().parse_known_args(args, namespace)
         # Arguments and options in any order: argparse comes back here, for the options and then for the arguments.
         self._in_pieces = True
-        found, unknown = self.parse_known_intermixed_args(args, namespace)
+        arguments, unknown = self.parse_known_intermixed_args(args, namespace)
         self._in_pieces = False
         if unknown:
             self.error(hints.unknown_argument(unknown, self, _options_of_commands))
-        return found, []
+        return arguments, []
 
 
 def _options_of_commands() -> dict[str, list[str]]:
     """The options of each command."""
-    found = {}
+    options = {}
     for name in COMMANDS:
         command = CommandParser()
         command.module = f"bench.cli.{name}"
-        found[name] = list(command.complete()._option_string_actions)
-    return found
+        options[name] = list(command.complete()._option_string_actions)
+    return options
 
 
 def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:

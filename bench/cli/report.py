@@ -42,13 +42,13 @@ def main(args: argparse.Namespace) -> int:
         print(write.document(args.dir, args.output or args.dir[0] / write.NAME)[1], end="")
         return 0
     if args.format:
-        found, _ = write.document(args.dir, args.output or args.dir[0] / write.NAME)
-        print(ci.written(args.format, [read_run(path) for path in args.dir], found), end="")
+        document, _ = write.document(args.dir, args.output or args.dir[0] / write.NAME)
+        print(ci.written(args.format, [read_run(path) for path in args.dir], document), end="")
         return 0
     with working("writing the report"):
-        path, found = write.write(args.dir, args.output)
+        path, document = write.write(args.dir, args.output)
     print(path)
-    if found.warning:
-        say(found.warning)
-    say(found.answer[0])
+    if document.warning:
+        say(document.warning)
+    say(document.answer[0])
     return 0

@@ -131,9 +131,9 @@ def _request(args: argparse.Namespace, project: UnderTest) -> Request:
 def _deployed(args: argparse.Namespace, project: UnderTest) -> DeployedHosts:
     """The hosts to measure; raises BenchError for other deployments."""
     hosts = inventory.read(args.inventory)
-    found = host_record.read(hosts)
-    site = DeployedHosts(project, hosts, found, _trusted(inventory.front_of(hosts)))
-    host_record.must_be(found, args.stack, args.layer)
+    deployed = host_record.read(hosts)
+    site = DeployedHosts(project, hosts, deployed, _trusted(inventory.front_of(hosts)))
+    host_record.must_be(deployed, args.stack, args.layer)
     return site
 
 

@@ -120,16 +120,16 @@ def _verify_hosts(args: argparse.Namespace) -> Results:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
     chosen = catalog.read().value_set(values.PRODUCTION).changed(args.set)
     case = for_files(options.project_of(args), args.stack[0], args.layer[0], chosen)
-    found = inventory.read(args.inventory)
+    site_hosts = inventory.read(args.inventory)
     started = time.monotonic()
     with Printer(sys.stderr) as printer:
         for promise in proofs.promises(case):
             printer.say(f"promise of {promise}")
         what = f"{args.stack[0]} with layer {args.layer[0]}"
-        with reached(case, found) as deployed:
+        with reached(case, site_hosts) as deployed:
             outcomes = proofs.prove(deployed, summary.show_check(printer, f"{what}: "))
         printer.say(
-            f"{what} on {len(found.hosts)} hosts: {summary.count(outcomes)} ({time.monotonic() - started:.1f} s)"
+            f"{what} on {len(site_hosts.hosts)} hosts: {summary.count(outcomes)} ({time.monotonic() - started:.1f} s)"
         )
     return outcomes, [], []
 
@@ -193,11 +193,11 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Resul
     cases: list[Case] = []
     skips: list[Skip] = []
     for stack, layer in product(stacks or catalog.read().usual_stacks, args.layer or catalog.read().layers):
-        found = resolve(project, stack, layer, size=args.size, database=rows, chosen=chosen)
-        if isinstance(found, CannotRun):
-            skips.append(Skip(stack, layer, None, found.reason))
-        elif selection.of(found.layers):
-            cases.append(found)
+        case = resolve(project, stack, layer, size=args.size, database=rows, chosen=chosen)
+        if isinstance(case, CannotRun):
+            skips.append(Skip(stack, layer, None, case.reason))
+        elif selection.of(case.layers):
+            cases.append(case)
         else:
             skips.append(Skip(stack, layer, None, NEEDS_LAYER))
     if not cases:
@@ -222,10 +222,10 @@ def _verify_all(cases: list[Case], verifier: Verifier) -> tuple[list[Outcome], l
     for number, case in enumerate(cases, 1):
         started = time.monotonic()
         with Printer(sys.stderr, f"{number} of {len(cases)}: ") as printer:
-            found = _verify_one(verifier, case, printer, noted)
+            case_outcomes = _verify_one(verifier, case, printer, noted)
             took_s = time.monotonic() - started
-            printer.say(f"{case.name}: {summary.count(found)} ({took_s:.1f} s with starting and stopping)")
-        outcomes += found
+            printer.say(f"{case.name}: {summary.count(case_outcomes)} ({took_s:.1f} s with starting and stopping)")
+        outcomes += case_outcomes
     return outcomes, list(noted)
 
 
@@ -235,12 +235,12 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
         with deployment.deployed(case, progress=printer.show) as running:
             _print_notes(running.notes, printer, noted)
             printer.show(f"{case.name}: rendering its pages")
-            found = verifier.verify(running, summary.show_check(printer, f"{case.name}: "))
+            outcomes = verifier.verify(running, summary.show_check(printer, f"{case.name}: "))
             _print_notes(verifier.notes, printer, noted)
             if died := running.died():
-                found.append(_not_up(stack, layer, died))
+                outcomes.append(_not_up(stack, layer, died))
             printer.show(f"stopping {stack}")
-            return found
+            return outcomes
     except DeploymentError as error:
         return [_not_up(stack, layer, error)]
 

@@ -174,8 +174,8 @@ class Context:
         def wrong(response: PageResponse) -> str | None:
             if response.content_type != expected.content_type:
                 return f"Content-Type {response.header('Content-Type')}, not {expected.content_type}"
-            found = expected.difference(as_in_process(response.text, self.target))
-            return found and f"{found[1]} instead of {found[0]}"
+            difference = expected.difference(as_in_process(response.text, self.target))
+            return difference and f"{difference[1]} instead of {difference[0]}"
 
         return Expectation("the page as it is rendered in process", wrong)
 

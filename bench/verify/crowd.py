@@ -93,10 +93,10 @@ class Clients:
             connection.close()
 
     def _note(self, wrong: Iterable[Finding]) -> None:
-        found = list(wrong)
+        findings = list(wrong)
         with self._lock:
             self.responses += 1
-            self.wrong += found[: MAX_MISMATCHES - len(self.wrong)]
+            self.wrong += findings[: MAX_MISMATCHES - len(self.wrong)]
 
 
 def at_once(context: Context, path: str, clients: int) -> list[PageResponse]:

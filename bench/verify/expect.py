@@ -64,10 +64,10 @@ def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
     """Expect none of these bytes in the body; `what` describes a right body."""
 
     def wrong(response: PageResponse) -> str | None:
-        found = [word for word in words if word in response.body]
-        if not found:
+        present_words = [word for word in words if word in response.body]
+        if not present_words:
             return None
-        return f"status {response.status} with {found[0].decode()!r}"
+        return f"status {response.status} with {present_words[0].decode()!r}"
 
     return Expectation(what, wrong)
 

@@ -152,10 +152,10 @@ def render_id(response: PageResponse) -> str | None:
 
 def is_hit(response: PageResponse, earlier: Iterable[PageResponse]) -> bool:
     """True if a response repeats an earlier rendering. A 200 without an id is a hit: each rendering has one."""
-    found = render_id(response)
-    if found is None:
+    rendering = render_id(response)
+    if rendering is None:
         return response.status == 200
-    return any(render_id(item) == found for item in earlier)
+    return any(render_id(item) == rendering for item in earlier)
 
 
 def until_hit(context: Context, path: str, headers: http.Headers = (), tries: int = MAX_TRIES) -> PageResponse | None:
@@ -261,8 +261,8 @@ def obstacle(response: PageResponse, time_to_live_s: float = 0) -> str | None:
 def _lifetime_s(response: PageResponse) -> float:
     """Seconds for which the response declares itself fresh."""
     for pattern in _LIFETIMES:
-        if found := pattern.search(response.header("Cache-Control") or ""):
-            return int(found[1])
+        if match := pattern.search(response.header("Cache-Control") or ""):
+            return int(match[1])
     if (expires := response.header("Expires")) is None:
         return math.inf
     try:
@@ -274,9 +274,9 @@ def _lifetime_s(response: PageResponse) -> float:
 def obstacle_here(context: Context, *responses: PageResponse) -> str | None:
     """The obstacle to caching in these responses, the last one rendered, or in the layers here: a store of bodies loses
     headers."""
-    found = [obstacle(response, context.time_to_live_s) for response in responses]
+    obstacles = [obstacle(response, context.time_to_live_s) for response in responses]
     response = responses[-1]
-    why = next(filter(None, [*found, _rendered_as(context, response)]), None)
+    why = next(filter(None, [*obstacles, _rendered_as(context, response)]), None)
     if why or context.strict or not stores_bodies(context):
         return why
     own = _own_headers(context, response)
@@ -316,10 +316,10 @@ def _own_headers(context: Context, response: PageResponse) -> list[str]:
             is_usual = False
         if not is_usual and key not in OF_RESPONSES:
             own.add(name)
-    found = sorted(own)
+    names = sorted(own)
     if "accept-encoding" in response.names("Vary"):
-        return [*found, "Vary: Accept-Encoding"]
-    return found
+        return [*names, "Vary: Accept-Encoding"]
+    return names
 
 
 def require_stored_pages(context: Context) -> None:

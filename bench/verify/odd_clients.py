@@ -96,11 +96,11 @@ class OddClient:
 
     def singles(self) -> list[OddClient]:
         """Clients with one of the headers or cookies each, and similar clients; this client if it has only one."""
-        found = [OddClient(f"{name}: {value}", headers=((name, value),)) for name, value in self.headers]
-        found += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
-        if len(found) < 2:
-            found = [self]
-        return [*found, *self.like]
+        clients = [OddClient(f"{name}: {value}", headers=((name, value),)) for name, value in self.headers]
+        clients += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
+        if len(clients) < 2:
+            clients = [self]
+        return [*clients, *self.like]
 
     def showing(self, show: str) -> OddClient:
         """This client with only the header or cookie shown by a probe page: others may bypass a cache."""
@@ -194,10 +194,10 @@ KINDS = (by_address, by_host, by_token, by_cookies, by_headers)
 def merged(context: Context) -> list[OddClient]:
     """Few clients with the differences of all kinds: each has one client of each kind in it."""
     kinds = [list(clients(context)) for clients in KINDS]
-    found: list[OddClient] = []
+    combined_clients: list[OddClient] = []
     for those in zip_longest(*kinds, fillvalue=USUAL):
-        found.append(_at_once(those))
-    return found
+        combined_clients.append(_at_once(those))
+    return combined_clients
 
 
 def _at_once(clients: Iterable[OddClient]) -> OddClient:

@@ -86,7 +86,7 @@ class ParsedPage:
             self.root = html.fromstring("<html></html>")
 
     def _all(self, path: str) -> list[str]:
-        return [str(found) for found in self.root.xpath(path)]
+        return [str(value) for value in self.root.xpath(path)]
 
     @cached_property
     def styles(self) -> list[str]:

@@ -126,9 +126,9 @@ def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Ro
 
 
 def _row(response: PageResponse) -> Row:
-    found = _json(response)
+    fields = _json(response)
     try:
-        return Row(**found)
+        return Row(**fields)
     except TypeError as error:
         raise BadResponse(f"{response.sent}: {error}") from None
 
@@ -136,10 +136,10 @@ def _row(response: PageResponse) -> Row:
 def _json(response: PageResponse) -> dict[str, Any]:
     if response.status != 200:
         raise BadResponse(f"{response.sent}: status {response.status}, not 200")
-    found = json.loads(response.body)
-    if not isinstance(found, dict):
+    content = json.loads(response.body)
+    if not isinstance(content, dict):
         raise BadResponse(f"{response.sent}: not a JSON object")
-    return found
+    return content
 
 
 @dataclass(frozen=True)

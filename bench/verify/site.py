@@ -262,15 +262,15 @@ def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: 
 
     Raises BenchError for an unusable variable.
     """
-    found = []
+    accounts = []
     for variable in variables:
         name, colon, password = env.get(variable, "").partition(":")
         if not (name and colon and password):
             raise BenchError(
                 f"{variable}: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of {FILE}"
             )
-        found.append(Account(name, password))
-    return list(islice(cycle(found), count))
+        accounts.append(Account(name, password))
+    return list(islice(cycle(accounts), count))
 
 
 def discover_site(
@@ -371,12 +371,12 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
             small = name
         if size <= LARGE_BYTES:
             large = name
-    found = {}
+    urls = {}
     if small:
-        found["static_small"] = static_url + quote(small)
+        urls["static_small"] = static_url + quote(small)
     if large:
-        found["static_large"] = static_url + quote(large)
-    return found
+        urls["static_large"] = static_url + quote(large)
+    return urls
 
 
 def _require_pages(site: Site) -> None:
@@ -385,9 +385,9 @@ def _require_pages(site: Site) -> None:
     page = site.pages[home]
     if page.status == 200:
         return
-    found = f"status {page.status}, not 200"
+    problem = f"status {page.status}, not 200"
     if page.location:
-        found = f"it redirects to {page.location}"
+        problem = f"it redirects to {page.location}"
     remedy = way_in(page.status, page.location)
     if not page.location and (page.status == 404 or page.status >= 500):
         remedy = f"correct public in [tool.benchapp] of {FILE}"
@@ -397,7 +397,7 @@ def _require_pages(site: Site) -> None:
             # A missing page may only lack rows.
             setup = " && ".join(f"./manage.py {command}" for command in site.description.setup)
             remedy = f"run {setup}, or {remedy}"
-    raise BenchError(f"manage.py renderpages {home}: {found}; {remedy}, then try again")
+    raise BenchError(f"manage.py renderpages {home}: {problem}; {remedy}, then try again")
 
 
 def _with_main_pages(site: Site) -> Site:

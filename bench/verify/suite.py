@@ -94,14 +94,14 @@ class Selection:
 
     def of(self, layers: tuple[Layer, ...]) -> list[Check]:
         """The checks for a deployment with these layers, in order."""
-        found = all_checks()
+        checks = all_checks()
         if self.checks:
-            found = [item for item in found if item.name in self.checks]
+            checks = [item for item in checks if item.name in self.checks]
         if self.groups:
-            found = [item for item in found if item.group in self.groups]
+            checks = [item for item in checks if item.group in self.groups]
         if all(layer.is_none for layer in layers):
-            found = [item for item in found if item.group == BEHAVIOUR]
-        return found
+            checks = [item for item in checks if item.group == BEHAVIOUR]
+        return checks
 
     def reason_to_skip(self, item: Check, layers: tuple[Layer, ...]) -> str:
         """The reason to leave out a check: a layer declares itself unsafe, or the check takes too long; or empty."""
@@ -134,17 +134,17 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     chosen = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
         try:
-            found = _Suite(context, chosen, progress).run()
+            by_check = _Suite(context, chosen, progress).run()
         finally:
             context.accounts.remove()
     for item in due:
         if item.proved_by:
-            found[item.name] = list(itertools.chain.from_iterable(found[name] for name in item.proved_by))
-    found |= skipped
+            by_check[item.name] = list(itertools.chain.from_iterable(by_check[name] for name in item.proved_by))
+    by_check |= skipped
     # A check that proves another one ran all the same.
     for name in declared:
-        found.pop(name, None)
-    return [outcome(context, item, found.get(item.name)) for item in checks]
+        by_check.pop(name, None)
+    return [outcome(context, item, by_check.get(item.name)) for item in checks]
 
 
 @dataclass
@@ -161,10 +161,10 @@ class _Suite:
 
     def run(self) -> dict[str, list[Finding]]:
         """Each check's findings, stage by stage."""
-        found = self._reading()
-        found |= self._stage(ACCOUNT, SUITE_LIMIT_S) | self._stage(AFTER, SUITE_LIMIT_S)
+        by_check = self._reading()
+        by_check |= self._stage(ACCOUNT, SUITE_LIMIT_S) | self._stage(AFTER, SUITE_LIMIT_S)
         self.failing_s = 0.0
-        return found | self._stage(LAYER, LAYER_LIMIT_S)
+        return by_check | self._stage(LAYER, LAYER_LIMIT_S)
 
     def _reading(self) -> dict[str, list[Finding]]:
         """Findings of the checks before the suite's first write; checks run again while pages turn out to change by
@@ -177,10 +177,10 @@ class _Suite:
             # Other pages may change by themselves, too, and a layer that stores them would hide it.
             self._learn(changed(site).by_itself)
         for _ in range(ROUNDS):
-            found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
-            if not concerns_pages(found, self.context) or not self._learn_changes():
+            by_check = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
+            if not concerns_pages(by_check, self.context) or not self._learn_changes():
                 break
-        return found
+        return by_check
 
     def _learn_changes(self) -> bool:
         """Find pages that change by themselves; False if no page is new. Raises DatabaseChanged if the rows differ."""
@@ -207,7 +207,7 @@ class _Suite:
         A check that turns out to need the whole site runs once more, among the others.
         """
         due = [item for item in self.checks if item.stage == stage]
-        found: dict[str, list[Finding] | None] = {}
+        by_check: dict[str, list[Finding] | None] = {}
         self.context.is_exclusive = False
         pool = ThreadPoolExecutor(THREADS)
         try:
@@ -215,15 +215,15 @@ class _Suite:
             beside = [item for item in reversed(due) if item.side_by_side]
             futures = {item.name: pool.submit(self._findings, item, limit_s) for item in beside}
             for name, future in futures.items():
-                found[name] = future.result()
+                by_check[name] = future.result()
         finally:
             # After a Ctrl-C, or when a command of the site has failed, no other check is begun.
             pool.shutdown(cancel_futures=True)
         self.context.is_exclusive = True
         for item in due:
-            if found.get(item.name) is None:
-                found[item.name] = self._findings(item, limit_s)
-        return {name: made or [] for name, made in found.items()}
+            if by_check.get(item.name) is None:
+                by_check[item.name] = self._findings(item, limit_s)
+        return {name: result or [] for name, result in by_check.items()}
 
     def _findings(self, item: Check, limit_s: float) -> list[Finding] | None:
         """The findings of the check; None if it cannot run beside others."""
@@ -235,12 +235,12 @@ class _Suite:
             self.begun.add(item.name)
         begun = time.monotonic()
         try:
-            found = findings(item, self.context)
+            result = findings(item, self.context)
         except NeedsExclusive:
             return None
-        if any(isinstance(finding, Mismatch) for finding in found):
+        if any(isinstance(finding, Mismatch) for finding in result):
             self.failing_s += time.monotonic() - begun
-        return found
+        return result
 
 
 def concerns_pages(results: Mapping[str, list[Finding]], context: Context) -> bool:
@@ -257,11 +257,11 @@ def concerns_pages(results: Mapping[str, list[Finding]], context: Context) -> bo
 
 def findings(item: Check, context: Context) -> list[Finding]:
     """Findings of the check; a broken connection or an unreadable response is a finding too."""
-    found: list[Finding] = []
+    result: list[Finding] = []
     try:
-        found.extend(item.run(context))
+        result.extend(item.run(context))
     except NotTried as reason:
-        found.append(reason)
+        result.append(reason)
     except (BadResponse, OSError) as error:
         sent: Sent | None = getattr(error, "sent", None)
         expected = "a complete response"
@@ -270,22 +270,25 @@ def findings(item: Check, context: Context) -> list[Finding]:
         got = str(error)
         if not isinstance(error, BadResponse):
             got = f"{type(error).__name__}: {error}"
-        found.append(Mismatch(expected, got, sent))
+        result.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
-        found.append(Mismatch("a readable response", f"{type(error).__name__}: {error}"))
-    return found
+        result.append(Mismatch("a readable response", f"{type(error).__name__}: {error}"))
+    return result
 
 
 def outcome(context: Context, item: Check, result: list[Finding] | None) -> Outcome:
     """The record of a check's findings; None if the check was skipped because of a declaration."""
-    declared, found = context.declared.get(item.name), result or []
-    if declared and result is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
-        found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
+    declared, reported = context.declared.get(item.name), result or []
+    if declared and result is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in reported):
+        reported = [
+            *reported,
+            Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration"),
+        ]
         declared = None
     wrong: list[Mismatch] = []
     figures: dict[str, float | None] = {}
     reasons: dict[str, None] = {}
-    for finding in found:
+    for finding in reported:
         if isinstance(finding, Mismatch):
             wrong.append(finding)
         elif isinstance(finding, Figure):

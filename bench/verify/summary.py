@@ -53,8 +53,8 @@ def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str]
     for item in outcomes:
         layers.setdefault(item.layer, {}).setdefault(item.group, []).append(item.word)
     cells = {}
-    for layer, found in layers.items():
-        cells[layer] = {group: _cell(words) for group, words in found.items()}
+    for layer, groups in layers.items():
+        cells[layer] = {group: _cell(words) for group, words in groups.items()}
     return {
         "format": FORMAT,
         "ok": bool(outcomes) and all(item.ok for item in outcomes),
@@ -76,8 +76,8 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
     for item in outcomes:
         by_deployment.setdefault(item.deployment, []).append(item)
     lines = []
-    for (stack, layer), found in by_deployment.items():
-        lines.append(f"{stack} with layer {layer}: {count(found)}")
+    for (stack, layer), deployment_outcomes in by_deployment.items():
+        lines.append(f"{stack} with layer {layer}: {count(deployment_outcomes)}")
     for item in outcomes:
         if not item.ok:
             lines += ["", f"FAIL {item.stack} with layer {item.layer}, {item.check}: {HARM.get(item.group, '')}"]

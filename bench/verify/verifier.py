@@ -59,14 +59,14 @@ class Verifier:
     def _verified(self, running: Running, progress: Progress | None) -> list[Outcome]:
         """Outcomes of one run of the suite; knowledge of pages that change by themselves is kept."""
         context, project = self._context(running), running.case.project
-        found = run_suite(context, self.selection, progress)
+        outcomes = run_suite(context, self.selection, progress)
         if project.description.write:
             # The described write stays: pages of the next deployment are others.
             self._sites.clear()
         else:
             known = (project.python, project.folder)
             self._sites[known] = replace(self._sites[known], pages=context.site.pages)
-        return found
+        return outcomes
 
     def _context(self, running: Running) -> Context:
         case = running.case

@@ -256,9 +256,9 @@ def _sets_cookie_later(request: HttpRequest) -> bool:
 
 def _directives(control: str) -> frozenset[str]:
     """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by name only."""
-    found = set()
+    directives = set()
     for part in control.lower().split(","):
         directive = part.strip().replace(" ", "")
         name, _, value = directive.partition("=")
-        found.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)
-    return frozenset(found)
+        directives.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)
+    return frozenset(directives)

@@ -87,8 +87,8 @@ OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 def errors() -> list[CheckMessage]:
     """The mistakes with which no server starts: those of all checks that the project has not silenced."""
-    found = [*check_settings(), *check_layers(), *check_middleware(), *check_cache()]
-    return [message for message in found if message.level >= ERROR and not message.is_silenced()]
+    messages = [*check_settings(), *check_layers(), *check_middleware(), *check_cache()]
+    return [message for message in messages if message.level >= ERROR and not message.is_silenced()]
 
 
 @register
@@ -97,17 +97,17 @@ def check_settings(**kwargs: object) -> list[CheckMessage]:
 
     caching.E008: harmless middleware that is missing from MIDDLEWARE, or without Pause and Resume around it.
     """
-    found = [
+    messages = [
         Error(f"{name} is {getattr(app_settings, name)!r}: use {expected}.", id="caching.E001")
         for name, (is_good, expected) in TYPES.items()
         if not is_good(getattr(app_settings, name))
     ]
     if _is_harmless(app_settings.CACHING_HARMLESS):
-        found += _misplaced_harmless()
+        messages += _misplaced_harmless()
     for label, pages in stale_rules.rules().items():
         if problem := stale_rules.problem(label, pages):
-            found.append(Error(f"CACHING_STALE: {problem}.", id="caching.E002"))
-    return found
+            messages.append(Error(f"CACHING_STALE: {problem}.", id="caching.E002"))
+    return messages
 
 
 def _misplaced_harmless() -> Iterator[Error]:
@@ -125,21 +125,21 @@ def _misplaced_harmless() -> Iterator[Error]:
 @register
 def check_layers(**kwargs: object) -> list[CheckMessage]:
     """caching.E003: an unknown layer, or part of one; caching.E004: a missing, unknown or wrong option of a layer."""
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     for name, options in _layers().items():
         try:
             layer = registry.layer_of(name)
         except ImproperlyConfigured as error:
-            found.append(Error(f"{error}.", id="caching.E003"))
+            messages.append(Error(f"{error}.", id="caching.E003"))
             continue
         for missing in _missing_parts(layer):
-            found.append(Error(f"CACHING_LAYERS: {name}: {missing}.", id="caching.E003"))
+            messages.append(Error(f"CACHING_LAYERS: {name}: {missing}.", id="caching.E003"))
         if not isinstance(options, Mapping):
-            found.append(Error(f"CACHING_LAYERS: {name}: its options are no dictionary.", id="caching.E004"))
+            messages.append(Error(f"CACHING_LAYERS: {name}: its options are no dictionary.", id="caching.E004"))
             continue
         for problem in _wrong_options(layer, options):
-            found.append(Error(f"CACHING_LAYERS: {name}: {problem}.", id="caching.E004"))
-    return found
+            messages.append(Error(f"CACHING_LAYERS: {name}: {problem}.", id="caching.E004"))
+    return messages
 
 
 def _missing_parts(layer: registry.Layer) -> Iterator[str]:
@@ -177,29 +177,29 @@ def check_middleware(**kwargs: object) -> list[CheckMessage]:
     if OUTER not in names:
         hint = f"Add {OUTER} before sessions, and {INNER} as the last entry."
         return [Warning("MIDDLEWARE has no caching layer: no page is cached.", hint=hint, id="caching.W001")]
-    found: list[CheckMessage] = []
+    messages: list[CheckMessage] = []
     for name in names[: names.index(OUTER)]:
         if _is_inside(name):
             hint = f"Put {OUTER} before it."
-            found.append(Error(f"MIDDLEWARE: no caching layer sees what {name} does.", hint=hint, id="caching.E005"))
+            messages.append(Error(f"MIDDLEWARE: no caching layer sees what {name} does.", hint=hint, id="caching.E005"))
         elif not name.startswith(SEEN_NOWHERE) and name not in app_settings.CACHING_HARMLESS:
             message = f"MIDDLEWARE: {name} stands outside of {OUTER}: no layer sees what it reads of a visitor."
             hint = "Put it further in, or name it in CACHING_HARMLESS if no page depends on it."
-            found.append(Warning(message, hint=hint, id="caching.W004"))
+            messages.append(Warning(message, hint=hint, id="caching.W004"))
     if INNER not in names:
         message = "MIDDLEWARE: pages would be cached that depend on their visitor."
-        found.append(Error(message, hint=f"Add {INNER} as the last entry.", id="caching.E006"))
+        messages.append(Error(message, hint=f"Add {INNER} as the last entry.", id="caching.E006"))
     elif names[-1] != INNER:
         message = f"MIDDLEWARE: what {', '.join(names[names.index(INNER) + 1 :])} reads counts as read by the page."
-        found.append(Warning(message, hint=f"Put {INNER} last.", id="caching.W002"))
-    return found
+        messages.append(Warning(message, hint=f"Put {INNER} last.", id="caching.W002"))
+    return messages
 
 
 def _is_inside(name: str) -> bool:
     """True if middleware is one of INSIDE, or inherits from one."""
     try:
-        found = import_string(name)
-        return isinstance(found, type) and issubclass(found, tuple(map(import_string, INSIDE)))
+        middleware = import_string(name)
+        return isinstance(middleware, type) and issubclass(middleware, tuple(map(import_string, INSIDE)))
     except ImportError:
         # Django says so itself.
         return False

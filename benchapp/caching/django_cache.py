@@ -28,8 +28,8 @@ class DjangoCacheStore(PageStore):
 
     def look_up(self, name: str, variant: str) -> tuple[HttpResponse | None, str]:
         key = self._key(name, variant)
-        current, found = generation(self.locks, name, [key])
-        stored_under, stored_at, content, headers = found.get(key, ("", 0, b"", {}))
+        current, values = generation(self.locks, name, [key])
+        stored_under, stored_at, content, headers = values.get(key, ("", 0, b"", {}))
         if stored_under != current:
             return None, current
         page = HttpResponse(content, headers=headers)

@@ -34,16 +34,16 @@ def generation(backend: BaseCache, name: str, keys: Iterable[str] = ()) -> tuple
     While the cache is unreachable each call returns a new generation, so that no later request finds the page.
     """
     words = _words(name)
-    found = backend.get_many([*keys, *words])
-    if missing := [word for word in words if word not in found]:
+    values = backend.get_many([*keys, *words])
+    if missing := [word for word in words if word not in values]:
         # A full cache may have evicted the word of a write, and still hold a page from before it: an absent word is a
         # new one. `add` lets the first of several workers win.
         for word in missing:
             backend.add(word, secrets.token_hex(8), _word_ttl_s())
-        found |= backend.get_many(missing)
-    if any(word not in found for word in words):
-        return secrets.token_hex(16), found
-    return digest(".".join(found[word] for word in words)), found
+        values |= backend.get_many(missing)
+    if any(word not in values for word in words):
+        return secrets.token_hex(16), values
+    return digest(".".join(values[word] for word in words)), values
 
 
 def renew(alias: str, stale: StalePages) -> None:

@@ -31,13 +31,13 @@ def is_entry(text: str) -> bool:
 
 def harmless_names() -> frozenset[str]:
     """The harmless headers and cookies, by the names of `Reads`."""
-    found = set()
+    names = set()
     for entry in app_settings.CACHING_HARMLESS:
         if entry.startswith(COOKIE):
-            found.add(entry)
+            names.add(entry)
         elif not MIDDLEWARE.fullmatch(entry):
-            found.add(entry.lower())
-    return frozenset(found)
+            names.add(entry.lower())
+    return frozenset(names)
 
 
 def harmless_middleware() -> list[str]:
@@ -47,7 +47,7 @@ def harmless_middleware() -> list[str]:
 
 def is_between(name: str, middleware: Sequence[str]) -> bool:
     """True if Pause stands before each place of a middleware, and Resume behind."""
-    places = [place for place, found in enumerate(middleware) if found == name]
+    places = [place for place, entry in enumerate(middleware) if entry == name]
     around = [(*middleware[max(place - 1, 0) : place], *middleware[place + 1 : place + 2]) for place in places]
     return all(pair == (PAUSE, RESUME) for pair in around)
 

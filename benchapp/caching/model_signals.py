@@ -163,8 +163,8 @@ def _related(through: type[models.Model], instance: models.Model, model: type[mo
     """The keys of the rows of a model to which a table of relations joins an instance, in either direction."""
     ends = [field for field in through._meta.fields if field.remote_field]
     rows = through._base_manager.using(using)
-    found: set[object] = set()
+    keys: set[object] = set()
     for mine, theirs in itertools.permutations(ends, 2):
         if isinstance(instance, mine.related_model) and issubclass(model, theirs.related_model):
-            found.update(rows.filter(**{mine.attname: instance.pk}).values_list(theirs.attname, flat=True))
-    return found
+            keys.update(rows.filter(**{mine.attname: instance.pk}).values_list(theirs.attname, flat=True))
+    return keys

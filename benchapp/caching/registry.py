@@ -76,12 +76,12 @@ def layer_of(name: str) -> Layer:
         return LAYERS[name]
     unknown = f"CACHING_LAYERS: {name!r} is no layer: use {', '.join(LAYERS)}, or the dotted name of a Layer"
     try:
-        found = import_string(name)
+        layer = import_string(name)
     except ImportError as error:
         raise ImproperlyConfigured(f"{unknown} ({error})") from error
-    if not isinstance(found, Layer):
+    if not isinstance(layer, Layer):
         raise ImproperlyConfigured(unknown)
-    return found
+    return layer
 
 
 def in_order(names: Collection[str]) -> list[str]:
@@ -92,10 +92,10 @@ def in_order(names: Collection[str]) -> list[str]:
 
 def outer_middleware(names: Collection[str]) -> list[str]:
     """The middleware of these layers, each once, the outermost first; the innermost marks pages as private."""
-    found: list[str] = []
+    middleware: list[str] = []
     for name in in_order(names):
-        found += layer_of(name).outer
-    return [*dict.fromkeys(found), f"{HERE}.request_reads.MarkPrivate"]
+        middleware += layer_of(name).outer
+    return [*dict.fromkeys(middleware), f"{HERE}.request_reads.MarkPrivate"]
 
 
 def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:

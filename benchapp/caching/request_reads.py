@@ -110,8 +110,8 @@ def watch_view(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
 
 def read_cookie(request: HttpRequest) -> str:
     """A cookie that may have changed the page; empty if no cookie was read."""
-    found = [name for name in getattr(request, "cache_reads", ()) if name.startswith(COOKIE)]
-    return min(found, default="").removeprefix(COOKIE)
+    cookies = [name for name in getattr(request, "cache_reads", ()) if name.startswith(COOKIE)]
+    return min(cookies, default="").removeprefix(COOKIE)
 
 
 def read_header(request: HttpRequest, response: HttpResponse) -> str:

@@ -96,14 +96,14 @@ setting_changed.connect(follow_settings)
 
 def _pages_of(rules: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
     """The pages of a row by the rules of its model, and of the model's proxies, which may have other methods."""
-    found = StalePages()
+    all_pages = StalePages()
     for model, pages in rules.items():
         row = instance
         if not isinstance(instance, model):
             row = model.__new__(model)
             row.__dict__ = instance.__dict__
-        found |= stale_pages(row, pages)
-    return found
+        all_pages |= stale_pages(row, pages)
+    return all_pages
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
@@ -136,19 +136,19 @@ def _in_language(code: str | None, page: str, instance: models.Model) -> str | N
         values = {name: _value(instance, name) for name in FIELD.findall(page)}
     if any(value is None for value in values.values()):
         return None
-    return FIELD.sub(lambda found: values[found[1]] or "", page)
+    return FIELD.sub(lambda field: values[field[1]] or "", page)
 
 
 def _value(instance: models.Model, name: str) -> str | None:
-    found: object = instance
+    value: object = instance
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except (AttributeError, ObjectDoesNotExist):
             return None
-        if getattr(found, "alters_data", False):
+        if getattr(value, "alters_data", False):
             return None
-        found = found() if callable(found) else found
-        if found is None:
+        value = value() if callable(value) else value
+        if value is None:
             return None
-    return iri_to_uri(str(found)) or None
+    return iri_to_uri(str(value)) or None

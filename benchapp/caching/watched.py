@@ -167,8 +167,8 @@ class WatchedMeta(_Watched):
             # It shows no more than they do.
             self.reads.note("host")
             self.reads.note("scheme")
-        elif found := self._name(name):
-            self.reads.note(found)
+        elif read_name := self._name(name):
+            self.reads.note(read_name)
 
     def _has_port_of_host(self) -> bool:
         """True if SERVER_PORT is the port in Host, or the usual port if Host has none."""
@@ -289,22 +289,22 @@ class Watch:
 
 def forget_computed(request: HttpRequest) -> None:
     """Drop cached properties, so that a later read computes them from watched values."""
-    found = vars(request)
+    attributes = vars(request)
     for name in _cached_properties(type(request)):
-        found.pop(name, None)
-    if not isinstance(found.get("headers"), WatchedHeaders):
-        found.pop("headers", None)
+        attributes.pop(name, None)
+    if not isinstance(attributes.get("headers"), WatchedHeaders):
+        attributes.pop("headers", None)
 
 
 @functools.lru_cache
 def _cached_properties(kind: type) -> frozenset[str]:
     """The names of the cached properties of a class that may hold values of one visitor."""
-    found = set()
+    names = set()
     for base in kind.__mro__:
         for name, value in vars(base).items():
             if isinstance(value, (functools.cached_property, functional.cached_property)):
-                found.add(name)
-    return frozenset(found - NAMED)
+                names.add(name)
+    return frozenset(names - NAMED)
 
 
 def _is_word(name: object) -> bool:

@@ -141,14 +141,14 @@ def _free_places(limits: Mapping[str, int]) -> dict[str, list[int]] | None:
     held: dict[str, set[int]] = {limit: set() for limit in limits}
     failures = Counter()
     rows = _rows().filter(limit__in=limits).annotate(ended=ExpressionWrapper(_ended(), BooleanField()))
-    found = list(rows.values_list("limit", "place", "attempt", "ended"))
-    for limit, place, attempt, ended in found:
+    places = list(rows.values_list("limit", "place", "attempt", "ended"))
+    for limit, place, attempt, ended in places:
         if ended:
             continue
         held[limit].add(place)
         if attempt is None:
             failures[limit] += 1
-    if any(ended for *_, ended in found):
+    if any(ended for *_, ended in places):
         _rows().filter(_ended(), limit__in=limits).delete()
     if any(failures[limit] >= allowed for limit, allowed in limits.items()):
         return None

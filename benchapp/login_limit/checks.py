@@ -45,12 +45,12 @@ def check_middleware(**options: Any) -> list[CheckMessage]:
 
 def check_transactions(**options: Any) -> list[CheckMessage]:
     """Warn of ATOMIC_REQUESTS: a view that raises after a failed login would roll the count back."""
-    found = [alias for alias, database in settings.DATABASES.items() if database.get("ATOMIC_REQUESTS")]
-    if not found:
+    names = [alias for alias, database in settings.DATABASES.items() if database.get("ATOMIC_REQUESTS")]
+    if not names:
         return []
     return [
         Warning(
-            f"ATOMIC_REQUESTS is on for {', '.join(found)}: a view that raises after a failed login undoes its count.",
+            f"ATOMIC_REQUESTS is on for {', '.join(names)}: a view that raises after a failed login undoes its count.",
             hint="Use transaction.non_atomic_requests on such a view; Django's own login pages do not raise.",
             id="login_limit.W001",
         )

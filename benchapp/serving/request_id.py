@@ -28,16 +28,16 @@ def identified(get_response: GetResponse) -> GetResponse:
     adds = bool(settings.BENCHAPP_ACCESS_LOG)
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        found = request.META.get(META, "")
-        if not VALID.fullmatch(found):
-            found = request.META[META] = uuid.uuid4().hex
-        token = _current.set(found)
+        request_id = request.META.get(META, "")
+        if not VALID.fullmatch(request_id):
+            request_id = request.META[META] = uuid.uuid4().hex
+        token = _current.set(request_id)
         try:
             response = get_response(request)
         finally:
             _current.reset(token)
         if adds:
-            response.headers[HEADER] = found
+            response.headers[HEADER] = request_id
         return response
 
     return middleware

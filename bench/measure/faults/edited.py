@@ -67,12 +67,12 @@ def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]
         return
     with ExitStack() as stack:
         try:
-            writer, found = stack.enter_context(rows.new_rows(scene.context, count))
+            writer, new_rows = stack.enter_context(rows.new_rows(scene.context, count))
         except NotTried as reason:
             raise FaultNotApplicable(str(reason)) from None
         except (BadResponse, OSError) as error:
             raise BenchError(str(error) or type(error).__name__) from None
-        edited = [EditedRow(scene, writer, row, row) for row in found]
+        edited = [EditedRow(scene, writer, row, row) for row in new_rows]
         for row in edited:
             row.warm()
         yield edited
@@ -108,10 +108,10 @@ def _are_hits(scene: FaultContext, name: str) -> bool:
     path = f"/__probe__/slow/0/{secrets.token_hex(8)}/"
     try:
         scene.context.get(path)
-        found = {scene.context.get(path).paragraphs.get(name) for _ in range(HITS)}
+        identifiers = {scene.context.get(path).paragraphs.get(name) for _ in range(HITS)}
     except (BadResponse, OSError):
         return False
-    return len(found) == 1 and None not in found
+    return len(identifiers) == 1 and None not in identifiers
 
 
 def note_hits(scene: FaultContext) -> None:

@@ -78,10 +78,10 @@ def _fill(scene: FaultContext, row: EditedRow) -> Iterator[Finding]:
 
 def _race(scene: FaultContext, raced: EditedRow) -> Iterator[Finding]:
     """Findings after a write during a slow rendering."""
-    found = race(scene.context, raced.writer, raced.row, "update")
-    if found is None:
+    result = race(scene.context, raced.writer, raced.row, "update")
+    if result is None:
         raise FaultNotApplicable(NO_RACE)
-    yield from rows.wrong_pages(rows.settle(scene.context, [after_race(found[0], rows.INVALIDATED_S)]))
+    yield from rows.wrong_pages(rows.settle(scene.context, [after_race(result[0], rows.INVALIDATED_S)]))
 
 
 @fault("full-disk", "starved", misfit=NO_CACHED_PAGES, cache_memory_mb=SMALL_MB)

@@ -141,10 +141,10 @@ class FaultSession:
         share = interference.share([sampler.stop()[OURS].cpu_seconds])
         next(steps, None)
         moments.new = self.versions.word
-        found = observe(visits, [*pages, *pages], moments)
-        lacking = sum(missing) + sum(http.status(url, path) != 200 for path in found.named)
-        outcome = replace(outcome, **found.figures, other_cpu_share=share, missing_static=lacking)
-        return with_verdict(fault, scene, found, outcome, self.bounds)
+        observations = observe(visits, [*pages, *pages], moments)
+        lacking = sum(missing) + sum(http.status(url, path) != 200 for path in observations.named)
+        outcome = replace(outcome, **observations.figures, other_cpu_share=share, missing_static=lacking)
+        return with_verdict(fault, scene, observations, outcome, self.bounds)
 
     def pages(self) -> list[RequestedPage]:
         """New pages, in no layer yet, and pages of the project."""
@@ -235,13 +235,13 @@ def _own_pages(running: Running) -> list[RequestedPage]:
     if not project.overlaid:
         return []
     checks = opened.health_paths(project)
-    found = []
+    pages = []
     for page in project.facts.pages:
         if page.status != 200 or page.path in checks:
             continue
         if visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")):
-            found.append(RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")))
-    return found[:MAX_OWN]
+            pages.append(RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")))
+    return pages[:MAX_OWN]
 
 
 def _max_age(cache_control: str) -> float:

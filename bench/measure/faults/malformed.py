@@ -191,8 +191,8 @@ def requests(seed: int, count: int, netloc: str) -> Iterator[Malformed]:
     choice = random.Random(seed)
     host = b"Host: " + netloc.encode() + b"\r\n"
     # Length of the body of a smuggling pair, of its beginning, and one beyond its end.
-    whole = len(b"0\r\n\r\n" + HIDDEN.replace(b"<host>", host))
-    lengths = tuple(b"%d" % length for length in (4, 5, whole, whole + 40))
+    body_length = len(b"0\r\n\r\n" + HIDDEN.replace(b"<host>", host))
+    lengths = tuple(b"%d" % length for length in (4, 5, body_length, body_length + 40))
     choices = CHOICES | {b"host": (host,), b"length": lengths}
 
     def word(match: re.Match[bytes]) -> bytes:

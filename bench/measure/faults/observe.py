@@ -119,7 +119,7 @@ def _late(visits: Sequence[Visit]) -> float:
 
 def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> dict[Visit, str]:
     """The wrong responses since the fault, each with its first defect, in order of arrival."""
-    found: dict[Visit, str] = {}
+    defects: dict[Visit, str] = {}
     sizes: dict[str, int] = {}
     for visit in sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.end):
         page, why = pages[visit.page], ""
@@ -130,8 +130,8 @@ def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fau
         elif size != visit.size:
             why = f"{visit.size:,} bytes, not {size:,}"
         if why and visit.end >= moments.struck:
-            found[visit] = f"GET {page.path}: {why}"
-    return found
+            defects[visit] = f"GET {page.path}: {why}"
+    return defects
 
 
 def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[str]:

@@ -68,8 +68,8 @@ def _kill_holder(scene: FaultContext, clients: int) -> None:
     back_s = time.monotonic() - killed
     same_s = _seconds(scene, path)
     other_s = _seconds(scene, SLOW.format(secrets.token_hex(4)))
-    found = {"back": back_s, "same_page": same_s, "other_page": other_s}
-    scene.figures |= {f"{name}_of_{clients}_s": round(seconds, 3) for name, seconds in found.items()}
+    waits_s = {"back": back_s, "same_page": same_s, "other_page": other_s}
+    scene.figures |= {f"{name}_of_{clients}_s": round(seconds, 3) for name, seconds in waits_s.items()}
     bound_s = STARTS * scene.running.ready_s + STARTED_S
     if back_s > bound_s:
         scene.wrong.append(

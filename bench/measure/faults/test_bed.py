@@ -41,9 +41,9 @@ class FaultsTestBed(TestBed[FaultItem, FaultOutcome]):
 
     def make(self, item: FaultItem, attempt: int) -> FaultOutcome:
         """Make a fault."""
-        made = self._session.make(item, attempt)
+        outcome = self._session.make(item, attempt)
         self.is_usable = self._session.is_usable
-        return made
+        return outcome
 
     def failed(self, item: FaultItem, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""

@@ -79,10 +79,10 @@ def pages(
 
 def parse_page_marker(body: str) -> tuple[str, ...] | None:
     """Code, template, account, time of rendering and static file in the mark of a page; None without the mark."""
-    found = re.search(MARK, body)
-    if not found:
+    match = re.search(MARK, body)
+    if not match:
         return None
-    return found.groups()
+    return match.groups()
 
 
 def job(url: str, requested: Sequence[RequestedPage], seconds: int, rate: int | None) -> LoadJob:
@@ -162,8 +162,8 @@ def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> I
     def follow(over: threading.Event) -> None:
         while not over.wait(interval_s):
             with suppress(http.VisitError, UnicodeDecodeError):
-                if found := parse_page_marker(http.get(url, path).decode()):
-                    missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
+                if marker := parse_page_marker(http.get(url, path).decode()):
+                    missing.append(400 <= (http.status(url, marker[-1]) or 0) < 500)
 
     with in_threads([follow]) as (follower,):
         yield missing

@@ -32,13 +32,13 @@ def write(folder: Path, trial: dict[str, Any]) -> Path:
 
 def modules() -> dict[str, str]:
     """The texts of all modules by their paths in the archive; packages are empty."""
-    found = {}
+    texts = {}
     for path in sources():
         inside = PurePosixPath(paths.PACKAGE.name, *path.relative_to(paths.PACKAGE).parts)
         for package in inside.parents[:-1]:
-            found[str(package / "__init__.py")] = ""
-        found[str(inside)] = path.read_text("utf-8")
-    return found
+            texts[str(package / "__init__.py")] = ""
+        texts[str(inside)] = path.read_text("utf-8")
+    return texts
 
 
 def sources() -> list[Path]:

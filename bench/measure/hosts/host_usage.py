@@ -41,10 +41,10 @@ def text(path: Path) -> str:
 
 def number(path: Path, name: str = "") -> int | None:
     """The number in a file of a control group, on the line that begins with `name`; None without one."""
-    found = re.search(rf"^{name} *(\d+)$", text(path), re.MULTILINE)
-    if not found:
+    match = re.search(rf"^{name} *(\d+)$", text(path), re.MULTILINE)
+    if not match:
         return None
-    return int(found[1])
+    return int(match[1])
 
 
 def cpu_us() -> int | None:
@@ -81,8 +81,8 @@ def _larger(one: int | None, other: int | None) -> int | None:
 def memory_limit() -> int | None:
     """Memory of the host, or the limit of the kit's units."""
     known = []
-    if found := re.search(r"^MemTotal: +(\d+) kB$", text(Path("/proc/meminfo")), re.MULTILINE):
-        known.append(int(found[1]) * 1024)
+    if match := re.search(r"^MemTotal: +(\d+) kB$", text(Path("/proc/meminfo")), re.MULTILINE):
+        known.append(int(match[1]) * 1024)
     if limit := number(UNITS / "memory.max"):
         known.append(limit)
     return min(known, default=None)

@@ -161,7 +161,7 @@ def _loaded(inventory: Inventory, states: dict[str, HostState], cores: int, resu
     """The shares and costs in the results of the play; raises BenchError for the first load host that failed."""
     load_hosts = inventory.of(LOAD)
     loading = {host.name for host in load_hosts}
-    why, found = {}, {}
+    why, loads = {}, {}
     for result in results:
         if result.failure and result.host in loading:
             when = "cannot make load"
@@ -171,14 +171,14 @@ def _loaded(inventory: Inventory, states: dict[str, HostState], cores: int, resu
         if result.failure:
             why[result.host] = result.failure
         elif result.task == MAKE:
-            found[result.host] = _unpacked(result)
+            loads[result.host] = _unpacked(result)
     shares = []
     for host in load_hosts:
-        clock, of_host = states[host.name].clock, found.get(host.name)
+        clock, of_host = states[host.name].clock, loads.get(host.name)
         if clock is None or of_host is None:
             raise BenchError(f"{host.name}: cannot make load: Ansible did not come to that task")
         shares.append(LoadShare(host, clock, cores, of_host["counts"], of_host["cpu_s"]))
-    return HostsLoaded(shares, _costs(inventory, {name: of_host["usage"] for name, of_host in found.items()}, why))
+    return HostsLoaded(shares, _costs(inventory, {name: of_host["usage"] for name, of_host in loads.items()}, why))
 
 
 def _unpacked(result: TaskResult) -> dict[str, Any]:

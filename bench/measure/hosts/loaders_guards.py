@@ -41,10 +41,10 @@ def evaluate(
     total  of all shares together
     costs  costs of each host, by name
     """
-    found = guards.evaluate(total, bounds)
+    findings = guards.evaluate(total, bounds)
     if "tool" in bounds:
-        found["tool"] = _wrong(tool, total, shares, costs, bounds["tool"]) or _unknown(costs) or OK
-    return found
+        findings["tool"] = _wrong(tool, total, shares, costs, bounds["tool"]) or _unknown(costs) or OK
+    return findings
 
 
 def _wrong(
@@ -53,9 +53,9 @@ def _wrong(
     """The first untrusted load host or link, or empty."""
     for share in shares:
         name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
-        found = guards.evaluate(observed(tool, share, total), {"tool": bound})
-        if guards.discards(found):
-            return f"{name}: {found['tool']}"
+        findings = guards.evaluate(observed(tool, share, total), {"tool": bound})
+        if guards.discards(findings):
+            return f"{name}: {findings['tool']}"
         if clock.wrong:
             return f"the clock of {name} is {clock.wrong}"
         if clock.error_ms > MAX_OFFSET_MS:

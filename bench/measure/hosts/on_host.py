@@ -54,10 +54,10 @@ def main(argv: list[str]) -> None:
 def unpacked(line: str) -> dict[str, Any]:
     """The result of a load from the line that the program printed; raises ValueError for another line."""
     try:
-        found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(line, validate=True)))
+        result: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(line, validate=True)))
     except zlib.error as error:
         raise ValueError(str(error)) from None
-    return found
+    return result
 
 
 def _load(trial: dict[str, Any], own: dict[str, Any], begins: float) -> dict[str, Any]:

@@ -218,15 +218,15 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _results(lines: list[str]) -> list[TaskResult]:
     """The results in Ansible's output."""
-    task, found = "", []
+    task, results = "", []
     for line in lines:
         if begins := TASK.match(line.strip()):
             task = begins[1]
         elif result := RESULT.match(line.strip()):
             status, host, text = result.groups()
             with contextlib.suppress(ValueError):
-                found.append(_result(task, host, status == "fatal", json.loads(text)))
-    return found
+                results.append(_result(task, host, status == "fatal", json.loads(text)))
+    return results
 
 
 def _result(task: str, host: str, failed: bool, fields: dict[str, Any]) -> TaskResult:

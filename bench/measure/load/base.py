@@ -59,12 +59,12 @@ class Figures(Errors, TrialFigures):
             (self.errors_read, "connection", "that broke before the response was complete"),
             (self.errors_timeout, "request", "without a response in time"),
         )
-        found = [f"{plural(count, thing)} {what}" for count, thing, what in counts if count]
+        failures = [f"{plural(count, thing)} {what}" for count, thing, what in counts if count]
         if self.problem:
-            found.append(self.problem)
-        if not found and not self.requests_total:
-            found.append(f"no response in {self.duration_s:.1f} s; a slow site needs a longer --duration")
-        return ", ".join(found) or None
+            failures.append(self.problem)
+        if not failures and not self.requests_total:
+            failures.append(f"no response in {self.duration_s:.1f} s; a slow site needs a longer --duration")
+        return ", ".join(failures) or None
 
 
 class Tool(ABC):
@@ -119,5 +119,5 @@ def number(pattern: str, text: str) -> float | None:
 
 def last_object(stdout: str) -> dict[str, Any]:
     """The last line of the output with a JSON object. Raises IndexError or ValueError without one."""
-    found: dict[str, Any] = json.loads([line for line in stdout.splitlines() if line.startswith("{")][-1])
-    return found
+    content: dict[str, Any] = json.loads([line for line in stdout.splitlines() if line.startswith("{")][-1])
+    return content

@@ -69,25 +69,25 @@ class Engine(Tool):
 
 def encoded(total: dict[str, Any]) -> dict[str, Any]:
     """Combine the counts of all processes for printing: with HDR histograms, readable by other programs."""
-    found = total | {"max_us": max(map(int, total["latency"]), default=0)}
+    figures = total | {"max_us": max(map(int, total["latency"]), default=0)}
     for name in ("latency", "delay"):
         counts = ((int(value), count) for value, count in total[name].items())
-        found[name] = histogram.encode(histogram.from_counts(counts))
-    return found
+        figures[name] = histogram.encode(histogram.from_counts(counts))
+    return figures
 
 
 def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
     """Figures that need a schedule: latency from the due time, delays of sending, and dropped requests."""
     delay, latency = histogram.merged([printed["delay"]]), histogram.merged([printed["latency"]])
-    found = {"requests_dropped": printed["dropped"], "send_delay_p99_ms": None}
+    figures = {"requests_dropped": printed["dropped"], "send_delay_p99_ms": None}
     if delay is not None:
-        found["send_delay_p99_ms"] = histogram.percentile_ms(delay, 99)
+        figures["send_delay_p99_ms"] = histogram.percentile_ms(delay, 99)
     if latency is None or not latency.total_count:
-        return found
+        return figures
     # A percentile is the upper end of its bucket, possibly above the exact maximum.
     most = printed["max_us"] / 1000
     percentiles = {name: min(histogram.percentile_ms(latency, at), most) for name, at in PERCENTILES.items()}
-    return {**found, **percentiles, "histogram": printed["latency"]}
+    return {**figures, **percentiles, "histogram": printed["latency"]}
 
 
 # Connections that send the next request after a response, and requests sent on a schedule.

@@ -43,7 +43,7 @@ class Visit:
 def visits(stdout: str) -> list[Visit]:
     """The log in the load tool's output, in the order of due times. Raises LoadError without a log."""
     try:
-        found = [Visit(*[*fields[:-1], tuple(fields[-1])]) for fields in last_object(stdout)["visits"]]
+        log = [Visit(*[*fields[:-1], tuple(fields[-1])]) for fields in last_object(stdout)["visits"]]
     except (LookupError, ValueError, TypeError):
         raise LoadError("the load tool printed no log of its visits") from None
-    return sorted(found, key=lambda visit: visit.due)
+    return sorted(log, key=lambda visit: visit.due)

@@ -136,10 +136,10 @@ class Staircase:
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:
     """Case -> round -> staircase."""
-    found: dict[str, dict[int, Staircase]] = {}
+    staircases: dict[str, dict[int, Staircase]] = {}
     for trial in trials:
-        found.setdefault(trial.case_id, {}).setdefault(trial.round, Staircase(limit)).add(trial)
-    return found
+        staircases.setdefault(trial.case_id, {}).setdefault(trial.round, Staircase(limit)).add(trial)
+    return staircases
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ class Visits:
 
 def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:
     """Workload -> its visit, for workloads with pages."""
-    found = {}
+    by_workload = {}
     for name, paths in addresses.items():
         if pages := sum(not PurePosixPath(path.partition("?")[0]).suffix for path in paths):
-            found[name] = Visits(len(paths), pages)
-    return found
+            by_workload[name] = Visits(len(paths), pages)
+    return by_workload

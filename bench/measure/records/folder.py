@@ -161,14 +161,14 @@ def read_info(directory: Path) -> RunInfo:
 
 def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
     """Raise ResultsError unless the file has the one format known to this version."""
-    found = content.get("format")
-    if found == known:
+    version = content.get("format")
+    if version == known:
         return
-    is_earlier = isinstance(found, int) and found < known
-    made, do = "another", "read it with that version"
+    is_earlier = isinstance(version, int) and version < known
+    origin, do = "another", "read it with that version"
     if is_earlier:
-        made, do = "an earlier", "make the run again"
-    raise ResultsError(f"{path}: format {found!r} of {made} version, and this one reads {known}; {do}")
+        origin, do = "an earlier", "make the run again"
+    raise ResultsError(f"{path}: format {version!r} of {origin} version, and this one reads {known}; {do}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -184,10 +184,10 @@ def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
     path = directory / LINES[record]
     for number, line in enumerate(_lines(path), 1):
         try:
-            found = msgspec.json.decode(line, type=record)
+            content = msgspec.json.decode(line, type=record)
         except NOT_JSON as error:
             raise ResultsError(f"{path} line {number}: {error}; restore it or measure again") from None
-        yield found
+        yield content
 
 
 def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:

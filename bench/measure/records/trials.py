@@ -318,8 +318,8 @@ def rates_of(
     trials: Iterable[Trial], name: Callable[[Trial], Any] = lambda trial: trial.case_id
 ) -> dict[Any, dict[int, float]]:
     """Case -> round -> requests/s of the trials to trust; `name` gives the case."""
-    found: dict[Any, dict[int, float]] = {}
+    rates: dict[Any, dict[int, float]] = {}
     for trial in trials:
         if trial.status == "ok" and trial.throughput:
-            found.setdefault(name(trial), {})[trial.round] = trial.throughput
-    return found
+            rates.setdefault(name(trial), {})[trial.round] = trial.throughput
+    return rates

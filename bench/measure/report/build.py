@@ -27,15 +27,15 @@ def read(directories: Iterable[Path]) -> list[Run]:
 
     Raises BenchError in one line.
     """
-    found = []
+    runs = []
     for directory in directories:
-        found.append(read_measured(directory))
-        if found[-1].info.plan.faults or not is_faults(directory / FAULTS):
+        runs.append(read_measured(directory))
+        if runs[-1].info.plan.faults or not is_faults(directory / FAULTS):
             continue
         beside = read_run(directory / FAULTS)
         if beside.outcomes:
-            found.append(beside)
-    return found
+            runs.append(beside)
+    return runs
 
 
 def read_measured(directory: Path) -> Run:
@@ -97,8 +97,8 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     directory = Path(os.path.relpath(run.directory.absolute(), page.absolute().parent)).as_posix()
     info = run.info
     if not info.plan.faults:
-        found = facts.of_run(run), facts.skips(run), facts.known_limitations(run), facts.notes(run)
-        return RunFacts(directory, name, info.started_at, *found)
+        texts = facts.of_run(run), facts.skips(run), facts.known_limitations(run), facts.notes(run)
+        return RunFacts(directory, name, info.started_at, *texts)
     cases = fault_rows.cases(run, 0)
     skipped, limited = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
     notes: tuple[str, ...] = ()
@@ -126,19 +126,19 @@ def _first_lines(
     if boards:
         return tuple(f"{place}: {board.answer[0]}" for place, board in zip(places(runs, boards), boards, strict=True))
     bad: list[str] = []
-    found = Counter[str]()
+    tally = Counter[str]()
     for case in every_fault:
         outcomes = [row.outcome for row in case.faults]
         if "failed" in outcomes:
             bad.append(case_name(case.stack, case.layer))
-        found.update(outcomes)
+        tally.update(outcomes)
     if bad:
         return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
     discarded = ""
-    if found["discarded"]:
-        discarded = f", {found['discarded']:,} discarded"
+    if tally["discarded"]:
+        discarded = f", {tally['discarded']:,} discarded"
     return (
-        f"{plural(found['passed'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
+        f"{plural(tally['passed'] + tally['known limitation'], 'fault')} as expected or known limitations{discarded}.",
     )
 
 
@@ -147,7 +147,7 @@ def places(runs: Sequence[RunFacts], boards: Sequence[Ranking]) -> list[str]:
     several_runs = len({board.run for board in boards}) > 1
     several_sizes = len({board.size for board in boards}) > 1
     several_databases = len({board.database for board in boards}) > 1
-    found = []
+    labels = []
     for board in boards:
         parts = []
         if several_runs:
@@ -156,8 +156,8 @@ def places(runs: Sequence[RunFacts], boards: Sequence[Ranking]) -> list[str]:
             parts.append(f"size {board.size}")
         if several_databases:
             parts.append(board.database)
-        found.append(", ".join(parts))
-    return found
+        labels.append(", ".join(parts))
+    return labels
 
 
 # ------------------------------------------------------------------------------------------------ hosts
@@ -165,11 +165,11 @@ def places(runs: Sequence[RunFacts], boards: Sequence[Ranking]) -> list[str]:
 
 def _hosts(run: Run) -> Iterable[HostRow]:
     """Costs of each host under each load, medians of the rounds; empty for a run on one host."""
-    found: dict[tuple[str, str, str], list[HostCosts]] = {}
+    every_cost: dict[tuple[str, str, str], list[HostCosts]] = {}
     for trial in run.latest.values():
         if trial.status == "ok":
             for name, costs in (trial.condition.hosts or {}).items():
                 key = (case_name(trial.stack, trial.layer), trial.workload, name)
-                found.setdefault(key, []).append(costs)
-    for (case, workload, host), every in found.items():
+                every_cost.setdefault(key, []).append(costs)
+    for (case, workload, host), every in every_cost.items():
         yield HostRow(case, workload, host, **{figure: median_of(every, figure) for figure in HOST_FIGURES})

@@ -83,13 +83,13 @@ class Axis:
         if self.log:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             powers = [10.0**power for power in range(first, last + 1)]
-            found = list(filter(self._has, powers))
-            if len(found) < 3:
-                found = []
+            values = list(filter(self._has, powers))
+            if len(values) < 3:
+                values = []
                 for power in powers:
-                    found += filter(self._has, (power, 2 * power, 5 * power))
-            if len(found) > 1:
-                return found[:: math.ceil(len(found) / 5)]
+                    values += filter(self._has, (power, 2 * power, 5 * power))
+            if len(values) > 1:
+                return values[:: math.ceil(len(values) / 5)]
         step = 10.0 ** math.floor(math.log10(self.high - self.low))
         step = next(step * part for part in (0.2, 0.5, 1, 2) if (self.high - self.low) / (step * part) <= 5)
         first = math.ceil(self.low / step)
@@ -185,14 +185,14 @@ def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Mar
 
 def _apart(places: Mapping[str, float], bottom: float) -> dict[str, float]:
     """Move labels down to avoid overlaps, and up again to stay inside the picture."""
-    found: dict[str, float] = {}
+    moved: dict[str, float] = {}
     last = -math.inf
     for label, place in sorted(places.items(), key=lambda item: item[1]):
-        last = found[label] = max(place, last + LABEL)
+        last = moved[label] = max(place, last + LABEL)
     last = bottom + LABEL
-    for label in reversed(found):
-        last = found[label] = min(found[label], last - LABEL)
-    return found
+    for label in reversed(moved):
+        last = moved[label] = min(moved[label], last - LABEL)
+    return moved
 
 
 # ------------------------------------------------------------------------------------- a single picture

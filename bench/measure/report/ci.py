@@ -71,5 +71,5 @@ def bencher(runs: Sequence[Run]) -> dict[str, object]:
 
 def _rates(run: Run) -> list[tuple[str, float]]:
     """Each case of a run by its name, with its requests/s."""
-    found = tables(run, run.info.plan.database)
-    return [(" ".join(map(str, key[:5])), round(table.rate(key), 2)) for key, table in found.items()]
+    by_case = tables(run, run.info.plan.database)
+    return [(" ".join(map(str, key[:5])), round(table.rate(key), 2)) for key, table in by_case.items()]

@@ -157,7 +157,7 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     alike: dict[tuple[object, ...], dict[Key, dict[int, float]]] = {}
     for key, rounds in rates.items():
         alike.setdefault(key[2:], {})[key] = rounds
-    tables = {where: Table(found, steps) for where, found in alike.items()}
+    tables = {where: Table(case_rates, steps) for where, case_rates in alike.items()}
     return {key: tables[key[2:]] for key in rates}
 
 

@@ -58,7 +58,7 @@ def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
     if commit and environment.dirty:
         commit += " with changes"
     cpu = environment.cpu_model or "CPU not known"
-    found = {
+    texts = {
         "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
         "System": f"{environment.os or 'not known'}, {environment.kernel}",
         **extra,
@@ -71,7 +71,7 @@ def _facts(run: Run, extra: dict[str, str]) -> dict[str, str]:
         "Commit": commit,
         "Command": redact.command(info.command),
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _changed(settings: Mapping[str, object]) -> str:
@@ -126,55 +126,55 @@ def project_options(run: Run) -> str:
 
 def skips(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason why something cannot run here -> the cases."""
-    found = []
+    pairs = []
     for skip in run.info.skips:
         parts = [case_name(skip.stack, skip.layer)]
         if skip.workload:
             parts.append(skip.workload)
         if skip.size:
             parts.append(f"size {skip.size}")
-        found.append((skip.reason, ", ".join(parts)))
-    return _by_reason(found)
+        pairs.append((skip.reason, ", ".join(parts)))
+    return _by_reason(pairs)
 
 
 def known_limitations(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason of a known limitation -> its checks, each with its case."""
-    found = []
+    pairs = []
     for check in run.checks:
         if check.word == "known limitation" and check.known_limitation:
-            found.append((check.known_limitation, f"{check.check} on {case_name(check.stack, check.layer)}"))
-    return _by_reason(found)
+            pairs.append((check.known_limitation, f"{check.check} on {case_name(check.stack, check.layer)}"))
+    return _by_reason(pairs)
 
 
 def _by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """Reason -> names, each once, from pairs of both."""
-    found: dict[str, dict[str, None]] = {}
+    by_reason: dict[str, dict[str, None]] = {}
     for reason, name in pairs:
-        found.setdefault(one_line(reason), {})[name] = None
-    return {reason: tuple(names) for reason, names in found.items()}
+        by_reason.setdefault(one_line(reason), {})[name] = None
+    return {reason: tuple(names) for reason, names in by_reason.items()}
 
 
 def notes(run: Run) -> tuple[str, ...]:
     """Notes on trust in the figures, as sentences."""
     info, plan, environment = run.info, run.info.plan, run.environment
-    found = [_sentence(note) for note in info.notes]
+    sentences = [_sentence(note) for note in info.notes]
     if run.missing > 0 and not plan.capacity:
-        found.append(f"Not finished: {plural(run.missing, 'trial')} left; {run.resume_command()}.")
+        sentences.append(f"Not finished: {plural(run.missing, 'trial')} left; {run.resume_command()}.")
     elif info.finished_at is None:
-        found.append(f"Not finished; {run.resume_command()}.")
+        sentences.append(f"Not finished; {run.resume_command()}.")
     if plan.until and info.ended_by:
         dropped = ""
         if info.dropped:
             dropped = f" {plural(len(info.dropped), 'case')} that cannot win dropped on the way."
-        found.append(f"{ENDED[info.ended_by]}{dropped}")
-    found += [*_trials(run), *_few_requests(run)]
+        sentences.append(f"{ENDED[info.ended_by]}{dropped}")
+    sentences += [*_trials(run), *_few_requests(run)]
     if not run.checks:
-        found.append("The site was not verified.")
+        sentences.append("The site was not verified.")
     if not info.notes and environment.cores < FEW_CORES:
-        found.append(
+        sentences.append(
             f"The load tool shares {plural(environment.cores, 'core')} with the servers: compare within this run only."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _trials(run: Run) -> Iterable[str]:

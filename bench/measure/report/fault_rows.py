@@ -46,10 +46,10 @@ def _fewest(every: Iterable[Mapping[str, float | None]]) -> float | None:
 
 def cases(run: Run, number: int) -> tuple[FaultCase, ...]:
     """Each case with its faults."""
-    found: dict[Key, dict[str, list[FaultOutcome]]] = {}
+    outcomes: dict[Key, dict[str, list[FaultOutcome]]] = {}
     for outcome in run.latest_outcomes.values():
-        found.setdefault(_key(outcome), {}).setdefault(outcome.fault, []).append(outcome)
-    return tuple(FaultCase(number, *key, tuple(map(_row, each.values()))) for key, each in found.items())
+        outcomes.setdefault(_key(outcome), {}).setdefault(outcome.fault, []).append(outcome)
+    return tuple(FaultCase(number, *key, tuple(map(_row, each.values()))) for key, each in outcomes.items())
 
 
 def _key(item: FaultOutcome | FaultCase) -> Key:
@@ -88,9 +88,9 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
 
 def reasons(every: Iterable[FaultCase], outcome: str) -> dict[str, tuple[str, ...]]:
     """Reason of the faults with this outcome -> their names, each with its stack."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for case in every:
         for row in case.faults:
             if row.outcome == outcome and row.reason:
-                found.setdefault(one_line(row.reason), []).append(f"{row.fault} on {case.stack}")
-    return {reason: tuple(names) for reason, names in found.items()}
+                by_reason.setdefault(one_line(row.reason), []).append(f"{row.fault} on {case.stack}")
+    return {reason: tuple(names) for reason, names in by_reason.items()}

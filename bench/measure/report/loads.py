@@ -33,11 +33,11 @@ class Measured:
 
     def levels(self, mode: str) -> dict[int, list[Trial]]:
         """Level of a closed or an open loop -> its trials."""
-        found: dict[int, list[Trial]] = {}
+        by_level: dict[int, list[Trial]] = {}
         for trial in self.trials:
             if trial.mode == mode:
-                found.setdefault(trial.level, []).append(trial)
-        return found
+                by_level.setdefault(trial.level, []).append(trial)
+        return by_level
 
 
 def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
@@ -166,8 +166,8 @@ def latency(measured: Measured, rate: int | None) -> Latency | None:
 def common_rate(every: Iterable[Measured]) -> int | None:
     """The rate at which most cases have a trusted open-loop trial, the highest of several; None without any."""
     counts: dict[int, int] = {}
-    for found in every:
-        for rate, trials in found.levels("open").items():
+    for measured in every:
+        for rate, trials in measured.levels("open").items():
             counts[rate] = counts.get(rate, 0) + bool(usable(trials))
     if not any(counts.values()):
         return None

@@ -185,7 +185,7 @@ def log_of(row: CaseRow) -> str | None:
 
 def notes(board: Ranking) -> dict[str, str]:
     """Differences between the cases -> cases with this difference; a stack if all its layers have it."""
-    found: dict[str, list[CaseRow]] = {}
+    by_note: dict[str, list[CaseRow]] = {}
     for row in board.cases:
         texts = [words.one_line(note).removeprefix(f"{row.stack}: ") for note in row.notes]
         if row.needs_proxy:
@@ -197,18 +197,18 @@ def notes(board: Ranking) -> dict[str, str]:
             requests = sum(load.requests for load in row.loads.values())
             texts.append(f"{errors:,} of {requests:,} requests without a right response")
         for text in texts:
-            found.setdefault(text, []).append(row)
-    return {text: _names(board, rows) for text, rows in found.items()}
+            by_note.setdefault(text, []).append(row)
+    return {text: _names(board, rows) for text, rows in by_note.items()}
 
 
 def _names(board: Ranking, rows: Sequence[CaseRow]) -> str:
     if len(rows) == len(board.cases) > 1:
         return "every case"
     partly = {row.stack for row in board.cases if row not in rows}
-    whole = {row.stack for row in rows} - partly
+    complete = {row.stack for row in rows} - partly
     names: dict[str, None] = {}
     for row in rows:
-        if row.stack in whole:
+        if row.stack in complete:
             names[row.stack] = None
         else:
             names[row.name] = None
@@ -220,7 +220,7 @@ def _names(board: Ranking, rows: Sequence[CaseRow]) -> str:
 
 def levels(board: Ranking) -> dict[str, Markup]:
     """Workload that has several levels -> a chart of its figures over them."""
-    found = {}
+    charts = {}
     for workload in board.workloads:
         series: list[chart.Line] = []
         for number, row in enumerate(board.cases, 1):
@@ -230,13 +230,13 @@ def levels(board: Ranking) -> dict[str, Markup]:
                 series.append((f"{number}", colour(board, row), points))
         if any(len(points) > 1 for _, _, points in series):
             title = f"{workload}: {board.value} over {board.unit}"
-            found[workload] = chart.lines(title, series, board.limit_ms)
-    return found
+            charts[workload] = chart.lines(title, series, board.limit_ms)
+    return charts
 
 
 def every_note(document: Document) -> list[str]:
     """Notes for the reader, each once; with the run's name if there are several runs."""
-    found: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for run in document.runs:
         texts = list(run.notes)
         texts += [f"Cannot run here: {words.first_names(names)}: {reason}." for reason, names in run.skips.items()]
@@ -244,9 +244,9 @@ def every_note(document: Document) -> list[str]:
             f"Known limitation: {_each_once(names)}: {reason}." for reason, names in run.known_limitations.items()
         ]
         for text in texts:
-            found.setdefault(text, []).append(run.name)
+            by_text.setdefault(text, []).append(run.name)
     notes = []
-    for text, names in found.items():
+    for text, names in by_text.items():
         # A note of one run among several.
         if len(names) == 1 and len(document.runs) > 1:
             text = f"{names[0]}: {text}"
@@ -259,29 +259,29 @@ def every_note(document: Document) -> list[str]:
 
 def _each_once(names: Sequence[str]) -> str:
     """`check on case` and `check on other` as `check on case and other`."""
-    found: dict[str, list[str]] = {}
+    by_check: dict[str, list[str]] = {}
     for name in names:
         what, _, case = name.partition(" on ")
-        found.setdefault(what, []).append(case)
-    return words.first_names([f"{what} on {words.first_names(cases)}" for what, cases in found.items()])
+        by_check.setdefault(what, []).append(case)
+    return words.first_names([f"{what} on {words.first_names(cases)}" for what, cases in by_check.items()])
 
 
 def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
     """Case -> its row on each board, for cases on several boards."""
-    found: dict[str, list[CaseRow | None]] = {}
+    by_case: dict[str, list[CaseRow | None]] = {}
     for number, board in enumerate(document.boards):
         for row in board.cases:
-            found.setdefault(row.name, [None] * len(document.boards))[number] = row
-    return {name: rows for name, rows in found.items() if len(rows) - rows.count(None) > 1}
+            by_case.setdefault(row.name, [None] * len(document.boards))[number] = row
+    return {name: rows for name, rows in by_case.items() if len(rows) - rows.count(None) > 1}
 
 
 def fault_table(document: Document) -> Mapping[str, list[str]]:
     """Fault -> its text on each case."""
-    found: dict[str, list[str]] = {}
+    by_fault: dict[str, list[str]] = {}
     for number, case in enumerate(document.faults):
         for row in case.faults:
-            found.setdefault(row.fault, [""] * len(document.faults))[number] = fault_words(row)
-    return found
+            by_fault.setdefault(row.fault, [""] * len(document.faults))[number] = fault_words(row)
+    return by_fault
 
 
 def fault_words(row: FaultRow) -> str:

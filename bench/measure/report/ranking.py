@@ -86,8 +86,8 @@ class RankedCase:
     @property
     def workloads(self) -> list[str]:
         """Its workloads, in the order of the plan."""
-        found = {case.workload for case in self.cases}
-        return [name for name in self.run.info.plan.workloads if name in found]
+        names = {case.workload for case in self.cases}
+        return [name for name in self.run.info.plan.workloads if name in names]
 
     @property
     def names(self) -> dict[Where, str]:
@@ -113,7 +113,7 @@ class RankedCase:
             if not check.ok:
                 wrong.setdefault((check.stack, check.layer), []).append(check.check)
 
-        found = {}
+        results = {}
         for case in self.cases:
             if case.workload != workload:
                 continue
@@ -122,14 +122,14 @@ class RankedCase:
             if self.limit:
                 climbed = climbs(own, self.limit).get(case.case_id, {})
             of_case = dropped.get(case.case_id, {}), wrong.get((case.stack, case.layer), [])
-            found[case.name] = Measured(own, climbed, *of_case)
-        return found
+            results[case.name] = Measured(own, climbed, *of_case)
+        return results
 
 
 def places(run: Run) -> list[RankedCase]:
     """Every size and database of a run, in the order of its plan."""
-    found = dict.fromkeys((case.size, case.database) for case in run.info.cases)
-    return [RankedCase(run, *key) for key in sorted(found, key=lambda key: (run.info.plan.sizes.index(key[0]), key[1]))]
+    keys = dict.fromkeys((case.size, case.database) for case in run.info.cases)
+    return [RankedCase(run, *key) for key in sorted(keys, key=lambda key: (run.info.plan.sizes.index(key[0]), key[1]))]
 
 
 def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Ranking:
@@ -194,17 +194,17 @@ class WorkloadRanking:
 
 
 def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
-    found = place.measured(workload)
-    level = _main_level(place, found.values())
+    results = place.measured(workload)
+    level = _main_level(place, results.values())
     rate: int | None = level
     if not place.opened:
-        rate = loads.common_rate(found.values())
+        rate = loads.common_rate(results.values())
     visit = visits(place.run.addresses).get(workload)
     each: dict[str, CaseLoad] = {}
     rates: dict[str, dict[int, float]] = {}
     steps: dict[str, float] = {}
     dropped: set[str] = set()
-    for name, item in found.items():
+    for name, item in results.items():
         if place.limit:
             load = loads.at_capacity(item, place.limit, visit)
         else:
@@ -233,10 +233,10 @@ def _main_level(place: RankedCase, results: Iterable[Measured]) -> int:
 def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) -> Decision[str]:
     """Decide on the best case, except those in `without`; a race has looked once a round."""
     plan = place.run.info.plan
-    look = None
+    round_number = None
     if plan.until:
-        look = max((trial.round for trial in place.run.trials), default=1)
-    decision = table.decide(plan.margin, look, {*without} & {*table.names})
+        round_number = max((trial.round for trial in place.run.trials), default=1)
+    decision = table.decide(plan.margin, round_number, {*without} & {*table.names})
     if decision.best is None:
         return replace(decision, verdict=NOT_MEASURED)
     return decision

@@ -80,7 +80,7 @@ def _headline(board: Ranking) -> str:
     if not others:
         return f"{row.name} is the only case with figures: there is nothing to compare it with."
     if board.verdict == LEADS:
-        ratio = min((other.ratio for other in others if other.ratio), key=lambda found: found.estimate)
+        ratio = min((other.ratio for other in others if other.ratio), key=lambda each: each.estimate)
         ends = ""
         if ratio.low:
             ends = f", {interval(ratio.low, ratio.high)}"

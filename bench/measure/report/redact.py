@@ -42,9 +42,9 @@ _SOCKETS = re.compile(r"/tmp/benchapp-(?:run-)?\w+")
 
 def places(directory: Path) -> dict[str, str]:
     """Absolute path -> its name in the report of a run."""
-    found = {str(Path.home()): "$HOME", str(paths.KIT): "$PROJECT", str(paths.VENV): "$VENV"}
-    found |= {str(directory.absolute()): "$RUN", str(directory.resolve()): "$RUN"}
-    return {path: name for path, name in found.items() if path.count("/") > 1 or path == str(Path.home())}
+    names = {str(Path.home()): "$HOME", str(paths.KIT): "$PROJECT", str(paths.VENV): "$VENV"}
+    names |= {str(directory.absolute()): "$RUN", str(directory.resolve()): "$RUN"}
+    return {path: name for path, name in names.items() if path.count("/") > 1 or path == str(Path.home())}
 
 
 def placed(text: str, known: Mapping[str, str]) -> str:

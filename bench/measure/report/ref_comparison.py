@@ -59,14 +59,14 @@ def compare_refs(run: Run) -> tuple[RefComparison, ...]:
     labels = list(run.info.plan.refs or {})
     if len(labels) < 2:
         return ()
-    found = tables(run, run.info.plan.database)
+    by_case = tables(run, run.info.plan.database)
     comparisons = []
-    for key, table in found.items():
+    for key, table in by_case.items():
         if label_of(key.stack) != labels[0]:
             continue
         for label in labels[1:]:
             other = key._replace(stack=with_label(key.stack, label))
-            if other in found:
+            if other in by_case:
                 comparisons.append(_compared(run, table, key, other, label))
     return tuple(comparisons)
 
@@ -75,7 +75,7 @@ def not_compared(run: Run) -> list[tuple[Key, Key]]:
     """The planned comparisons that lack trusted figures of one of their commits: the first commit, and the other."""
     plan = run.info.plan
     first, *others = plan.refs or {"": ""}
-    found = tables(run, plan.database)
+    by_case = tables(run, plan.database)
     planned: dict[Key, None] = {}
     for case, level in itertools.product(run.info.cases, plan.levels or (0,)):
         stack = with_label(case.stack, first)
@@ -83,7 +83,7 @@ def not_compared(run: Run) -> list[tuple[Key, Key]]:
     lacking = []
     for key, label in itertools.product(planned, others):
         other = key._replace(stack=with_label(key.stack, label))
-        if key not in found or other not in found:
+        if key not in by_case or other not in by_case:
             lacking.append((key, other))
     return lacking
 

@@ -30,13 +30,13 @@ def write(directories: Sequence[Path], to: Path | None = None) -> tuple[Path, Do
         if len(directories) > 1:
             raise BenchError("a page of several folders needs a place: give --output FILE, such as results/all.html")
         to = directories[0] / NAME
-    found, text = document(directories, to)
+    content, text = document(directories, to)
     data = to.with_suffix(".json")
     write_text(data, text)
-    write_text(to, page.render(found, data.name))
-    if (picture := page.picture(found)) is not None:
+    write_text(to, page.render(content, data.name))
+    if (picture := page.picture(content)) is not None:
         write_text(to.with_suffix(".svg"), picture)
-    return to, found
+    return to, content
 
 
 def write_text(path: Path, text: str) -> None:

@@ -75,22 +75,22 @@ def bounds(changes: Mapping[str, float | None], usual: Mapping[str, float] = BOU
 
 def evaluate(observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or the reason to discard the trial."""
-    found = {name: GUARDS[name](observed, bound) or OK for name, bound in bounds.items()}
+    findings = {name: GUARDS[name](observed, bound) or OK for name, bound in bounds.items()}
     if (
-        "interference" in found
+        "interference" in findings
         and observed.rate is None
         and observed.other_cpu_share is not None
-        and _discards(found.get("drift", OK))
+        and _discards(findings.get("drift", OK))
     ):
         # A repeated trial may not be disturbed. An overloaded site drifts in an open loop by itself.
-        found["interference"] = _took(observed.other_cpu_share)
-    return found
+        findings["interference"] = _took(observed.other_cpu_share)
+    return findings
 
 
 def discards(findings: Mapping[str, str]) -> str | None:
     """The reason to discard the trial, from the guards' findings; None if valid."""
-    found = [f"{name}: {text}" for name, text in findings.items() if _discards(text)]
-    return "; ".join(found) or None
+    reasons = [f"{name}: {text}" for name, text in findings.items() if _discards(text)]
+    return "; ".join(reasons) or None
 
 
 def _discards(text: str) -> bool:

@@ -106,8 +106,8 @@ class TrialBed(TestBed[Measurement, Trial]):
             static = {}
             if any(step.startswith("static:") for step in known.steps):
                 static = static_names()
-            found = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
-            self.journal.workload(key, found)
+            resolved = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
+            self.journal.workload(key, resolved)
         return self.journal.addresses[key]
 
 

@@ -169,8 +169,8 @@ def lines_of_document(text: str) -> list[str] | None:
     text = text.strip()
     try:
         while position < len(text):
-            found, end = decoder.raw_decode(text, position)
-            entries += _entries_of(found)
+            value, end = decoder.raw_decode(text, position)
+            entries += _entries_of(value)
             position = len(text) - len(text[end:].lstrip())
     except (ValueError, RecursionError):
         return None
@@ -217,7 +217,7 @@ def pattern_of(fields: str) -> re.Pattern[str]:
         raise ValueError("name {request} or {target}, and {status}")
     if twice := [name for name in FIELDS if names.count(name) > 1]:
         raise ValueError(f"{{{twice[0]}}} is named twice")
-    found = [re.escape(parts[0])]
+    expressions = [re.escape(parts[0])]
     for name, text in zip(names, parts[2::2], strict=True):
         # Otherwise up to the next character: a pattern with a longer look-ahead takes minutes for a long log.
         other = ".*?"
@@ -225,8 +225,8 @@ def pattern_of(fields: str) -> re.Pattern[str]:
             other = f"[^{re.escape(text[0])}]*"
         if text.startswith('"'):
             other = r'(?:[^"\\]|\\.)*'
-        found += [_group(name, other), re.escape(text)]
-    return re.compile("".join(found))
+        expressions += [_group(name, other), re.escape(text)]
+    return re.compile("".join(expressions))
 
 
 def _group(name: str, other: str) -> str:
@@ -259,18 +259,18 @@ def _of_row(row: list[str], head: list[str]) -> LoggedRequest | None:
 
 def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
     program, time_s = "", None
-    if found := PROGRAM.match(line):
-        program = next(filter(None, found.groups()), "")
-    elif found := OF_CONTAINER.match(line):
-        time_s = seconds(found["time"])
-        line = line[found.end() :]
+    if match := PROGRAM.match(line):
+        program = next(filter(None, match.groups()), "")
+    elif match := OF_CONTAINER.match(line):
+        time_s = seconds(match["time"])
+        line = line[match.end() :]
 
     begin = line.find("{")
     request = None
     if not named and begin >= 0 and line.endswith("}"):
         request = _read(_of_json, line[begin:])
-        if request and request.time_s is None and (found := _TIME.search(line[:begin])):
-            request = replace(request, time_s=seconds(found[0]))
+        if request and request.time_s is None and (match := _TIME.search(line[:begin])):
+            request = replace(request, time_s=seconds(match[0]))
     if request is None and not named:
         request = _read(_of_pairs, line)
     if request is None:
@@ -319,8 +319,8 @@ def _of_pairs(line: str) -> LoggedRequest | None:
     values = {name.lower(): quoted or plain for name, quoted, plain in PAIR.findall(line)}
     if _first(values, "status", _status) is None:
         return None
-    if not list(_of(values, NAMES["time"])) and (found := _TIME.search(line)):
-        values["time"] = found[0]
+    if not list(_of(values, NAMES["time"])) and (match := _TIME.search(line)):
+        values["time"] = match[0]
     return _of_values(values)
 
 
@@ -356,11 +356,11 @@ def _of(values: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
 
 @functools.lru_cache
 def _keys(keys: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
-    found = []
+    matches = []
     for name in names:
         alike = [key for key in keys if key == name or key.endswith(f".{name}")]
-        found += sorted(alike, key=len)
-    return found
+        matches += sorted(alike, key=len)
+    return matches
 
 
 def _first(values: Mapping[str, Any], what: str, read: Callable[[Any], Any]) -> Any:
@@ -373,10 +373,10 @@ def _first(values: Mapping[str, Any], what: str, read: Callable[[Any], Any]) -> 
 
 
 def _status(value: object) -> int:
-    found = re.match(r"[1-5]\d\d(?![\d.])", str(value))
-    if not found:
+    match = re.match(r"[1-5]\d\d(?![\d.])", str(value))
+    if not match:
         raise ValueError(value)
-    return int(found[0])
+    return int(match[0])
 
 
 def _target(value: object) -> str:
@@ -387,8 +387,8 @@ def _target(value: object) -> str:
 
 def _of_text(line: str, patterns: Iterable[re.Pattern[str]]) -> LoggedRequest | None:
     for pattern in patterns:
-        if found := pattern.search(line):
-            fields = found.groupdict()
+        if match := pattern.search(line):
+            fields = match.groupdict()
             method, target = fields.get("method") or "GET", fields.get("target") or ""
             if "request" in fields:
                 method, target = _divided(fields["request"])
@@ -427,9 +427,9 @@ def seconds(text: str | float) -> float:
     text = str(text)
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text) / EPOCHS.get(len(text.partition(".")[0]), 1)
-    if found := re.search(r"(\d\d/\w{3}/\d{4})[: ](\d\d:\d\d:\d\d)(\.\d+)?(?: ([+-]\d{4}))?", text):
-        begun = datetime.strptime(f"{found[1]} {found[2]} {found[4] or '+0000'}", "%d/%b/%Y %H:%M:%S %z")
-        return begun.timestamp() + float(found[3] or 0)
+    if match := re.search(r"(\d\d/\w{3}/\d{4})[: ](\d\d:\d\d:\d\d)(\.\d+)?(?: ([+-]\d{4}))?", text):
+        begun = datetime.strptime(f"{match[1]} {match[2]} {match[4] or '+0000'}", "%d/%b/%Y %H:%M:%S %z")
+        return begun.timestamp() + float(match[3] or 0)
     for form, shown in (("%a %b %d %H:%M:%S %Y", text), ("%Y %b %d %H:%M:%S", f"{SOME_YEAR} {text}")):
         with contextlib.suppress(ValueError):
             return datetime.strptime(shown, form).timestamp()
@@ -465,9 +465,9 @@ def host_of(url: SplitResult) -> str:
 
 def path_of(url: SplitResult) -> str:
     """The path of an address with its query, percent-encoded as a browser sends it."""
-    found = url.path or "/"
+    path = url.path or "/"
     if url.query:
-        found += f"?{url.query}"
-    if not found.startswith("/"):
-        raise ValueError(found)
-    return quote(found, SAFE, errors="surrogateescape")
+        path += f"?{url.query}"
+    if not path.startswith("/"):
+        raise ValueError(path)
+    return quote(path, SAFE, errors="surrogateescape")

@@ -80,15 +80,15 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
 
 def limits() -> dict[str, str]:
     """Limits of this process and the kernel that bound load, as far as readable."""
-    found = {}
+    texts = {}
     for kind, limit in zip(("soft", "hard"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True):
-        found[f"open files ({kind})"] = str(limit)
+        texts[f"open files ({kind})"] = str(limit)
         if limit == resource.RLIM_INFINITY:
-            found[f"open files ({kind})"] = "unlimited"
+            texts[f"open files ({kind})"] = "unlimited"
     for name in KERNEL_LIMITS:
         if numbers := _read(SYSCTL / name.replace(".", "/")).split():
-            found[name] = " ".join(numbers)
-    return found
+            texts[name] = " ".join(numbers)
+    return texts
 
 
 def _read(path: Path) -> str:
@@ -104,15 +104,15 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
     Removed are the paths in `own_paths` (path -> placeholder) and the ports in use.
     """
     names = {str(port): "PORT" for port in ports.listening() if port >= 10_000}
-    found = {}
+    hashes = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text("utf-8", "surrogateescape")
         for own, name in sorted(own_paths.items(), key=lambda item: -len(item[0])):
             text = text.replace(own, name)
         text = re.sub(r"\d+", lambda match: names.get(match[0], match[0]), text)
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-        found[str(path.relative_to(folder))] = digest
-    return found
+        hashes[str(path.relative_to(folder))] = digest
+    return hashes
 
 
 def distribution() -> str | None:
@@ -124,12 +124,12 @@ def distribution() -> str | None:
 
 def packages() -> dict[str, str]:
     """The installed version of every package of the instrument and of the servers."""
-    found = {}
+    installed = {}
     for extra, lines in programs.requirements().items():
         names = [programs.package(line) for line in lines if extra not in OF_DEVELOPERS]
         versions = {name: programs.distribution_version(name) for name in names}
-        found.update({name: version for name, version in versions.items() if version})
-    return found
+        installed.update({name: version for name, version in versions.items() if version})
+    return installed
 
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:

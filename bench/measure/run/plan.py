@@ -232,7 +232,7 @@ def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[MeasuredCase, ...], tuple
 
     Raises BenchError if no case can run here.
     """
-    found: list[MeasuredCase] = []
+    measured: list[MeasuredCase] = []
     skips: list[Skip] = []
     problems = {size: sizes.problem(size) for size in map(catalog.read().size, plan.sizes)}
     for stack in plan.stacks:
@@ -246,11 +246,11 @@ def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[MeasuredCase, ...], tuple
                     skips.append(Skip(stack, layer, None, f"size {size.name} is not available here: {why}", size.name))
                     continue
                 served = replace(case, size=size)
-                found += [MeasuredCase(record(served, name), served) for name in plan.workloads]
-    if not found:
+                measured += [MeasuredCase(record(served, name), served) for name in plan.workloads]
+    if not measured:
         first = skips[0]
         raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
-    return tuple(found), tuple(skips)
+    return tuple(measured), tuple(skips)
 
 
 def record(case: Case, workload: str) -> records.CaseRecord:
@@ -284,10 +284,10 @@ def recorded(recorded_cases: Iterable[records.CaseRecord], resolve: Resolve) -> 
 
 def deployments(cases: Iterable[MeasuredCase]) -> list[list[MeasuredCase]]:
     """The cases brought up together: a stack with a layer and a size under its workloads."""
-    found: dict[tuple[str, str, str], list[MeasuredCase]] = {}
+    by_deployment: dict[tuple[str, str, str], list[MeasuredCase]] = {}
     for case in cases:
-        found.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
-    return list(found.values())
+        by_deployment.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
+    return list(by_deployment.values())
 
 
 def round_of(cases: Sequence[MeasuredCase], levels: Sequence[int], number: int, seed: int) -> list[Measurement]:

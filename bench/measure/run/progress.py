@@ -200,12 +200,12 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
     climbed: list[Staircase] = []
     for by_round in climbs(trials, limit).values():
         climbed += by_round.values()
-    found = capacity(climbed)
-    if found is None:
+    result = capacity(climbed)
+    if result is None:
         return f"no rate holds {limit.words}"
-    words = f"{rate_words(found)} with {limit.words}"
+    words = f"{rate_words(result)} with {limit.words}"
     if visit:
-        words += f", {visit.an_hour(found.rate):,.0f} visitors an hour, each for {plural(visit.pages, 'page')}"
+        words += f", {visit.an_hour(result.rate):,.0f} visitors an hour, each for {plural(visit.pages, 'page')}"
     return words
 
 

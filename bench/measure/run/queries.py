@@ -55,7 +55,7 @@ def served_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
 
     A response with the render id of the previous one, or without an id, came from a cache and cost no query.
     """
-    found = set()
+    cached = set()
     for page in pages:
         try:
             first, second = (http.page(url, page) for _ in range(2))
@@ -63,5 +63,5 @@ def served_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
             return None
         is_page, rendered = HTML in (second.header("Content-Type") or ""), second.header(RENDER_ID)
         if is_page and rendered in (None, first.header(RENDER_ID)):
-            found.add(page)
-    return found
+            cached.add(page)
+    return cached

@@ -83,9 +83,9 @@ class Race:
     def update(self, number: int, margin: float) -> None:
         """Look at the figures after this round."""
         tables = [Table(contest.rates) for contest in self.contests]
-        found = GeometricMean(tables).decide(margin, number, self.dropped)
-        self.dropped = {**dict.fromkeys(found.slower, number), **self.dropped}
-        self.is_proven = found.verdict != INCONCLUSIVE
+        decision = GeometricMean(tables).decide(margin, number, self.dropped)
+        self.dropped = {**dict.fromkeys(decision.slower, number), **self.dropped}
+        self.is_proven = decision.verdict != INCONCLUSIVE
 
 
 class Races:
@@ -131,16 +131,16 @@ class Races:
     @property
     def dropped(self) -> tuple[Dropped, ...]:
         """The cases that can be the best neither on their workload nor over all, in order of elimination."""
-        found = []
+        eliminated = []
         for contest in self._contests.values():
             for name, case_id in contest.case_ids.items():
                 rounds = [race.out(name) for race in self._races_of(contest)]
                 over = known(rounds)
                 if name in contest.given_up:
-                    found.append(Dropped(case_id, contest.level, contest.given_up[name], GIVEN_UP))
+                    eliminated.append(Dropped(case_id, contest.level, contest.given_up[name], GIVEN_UP))
                 elif len(over) == len(rounds):
-                    found.append(Dropped(case_id, contest.level, max(over), CANNOT_BE_BEST))
-        return tuple(sorted(found, key=lambda item: item.round))
+                    eliminated.append(Dropped(case_id, contest.level, max(over), CANNOT_BE_BEST))
+        return tuple(sorted(eliminated, key=lambda item: item.round))
 
     @property
     def are_decided(self) -> bool:

@@ -91,7 +91,7 @@ def _in_path(segments: list[str]) -> bool:
 def _is_secret(value: str, *, may_be_random: bool) -> bool:
     if JWT.search(value) or SIGNED.search(value) or EMAIL.search(value):
         return True
-    found = []
+    candidates = []
     if not may_be_random:
-        found = RANDOM.findall(value)
-    return any(len(CHANGES.findall(run)) >= RANDOM_CHANGES for run in found)
+        candidates = RANDOM.findall(value)
+    return any(len(CHANGES.findall(run)) >= RANDOM_CHANGES for run in candidates)

@@ -55,13 +55,13 @@ class Recording:
 
 def steps(path: Path) -> tuple[str, ...]:
     """The steps in a file, one a line; # begins a comment."""
-    found = []
+    lines = []
     with packed.opened(path) as file:
         for line in file:
             step = line.decode("utf-8-sig", "replace").strip()
             if step and not step.startswith("#"):
-                found.append(step)
-    return tuple(found)
+                lines.append(step)
+    return tuple(lines)
 
 
 @dataclass(frozen=True)
@@ -242,13 +242,13 @@ def _by_place(requests: Iterable[LoggedRequest]) -> _RequestsByPlace:
 
 def _recording(path: Path, requests: _RequestsByPlace, left_out: Counter[str], place: tuple[str, str]) -> Recording:
     """The requests of one program and host in order of time; `left_out` counts dropped ones."""
-    found = requests.repeatable[place]
-    if not found:
+    repeatable = requests.repeatable[place]
+    if not repeatable:
         raise BenchError(f"{path}: no GET with status 200: name another recording")
-    times = [request.time_s for request in found if request.time_s is not None]
-    has_times = len(times) == len(found)
+    times = [request.time_s for request in repeatable if request.time_s is not None]
+    has_times = len(times) == len(repeatable)
     if has_times:
-        found.sort(key=lambda request: request.time_s or 0)
+        repeatable.sort(key=lambda request: request.time_s or 0)
 
     of_program = sum(count for (program, _), count in requests.counts.items() if program == place[0])
     counts = left_out | {
@@ -257,24 +257,24 @@ def _recording(path: Path, requests: _RequestsByPlace, left_out: Counter[str], p
         **requests.problems[place],
     }
     notes = [f"{what} ({count:,})" for what, count in counts.items() if count]
-    if len(found) > MAX_REQUESTS:
+    if len(repeatable) > MAX_REQUESTS:
         notes.append(f"all requests after the first {MAX_REQUESTS:,}")
-        del found[MAX_REQUESTS:]
+        del repeatable[MAX_REQUESTS:]
     words: tuple[str, ...] = ()
     if notes:
         words = (f"left out of {path.name}: {', '.join(notes)}",)
     times_s: tuple[float, ...] = ()
     if has_times:
         times_s = tuple(_spread(sorted(times)[:MAX_REQUESTS]))
-    return Recording(tuple(request.path for request in found), times_s, words)
+    return Recording(tuple(request.path for request in repeatable), times_s, words)
 
 
 def _spread(times_s: list[float]) -> Iterator[float]:
     """Seconds from the first; most logs have whole seconds, so requests within a second are spread."""
-    whole = all(time_s.is_integer() for time_s in times_s)
+    in_seconds = all(time_s.is_integer() for time_s in times_s)
     for time_s, alike in itertools.groupby(times_s):
         number, step = len(list(alike)), 0.0
-        if whole:
+        if in_seconds:
             step = 1 / number
         for i in range(number):
             yield time_s - times_s[0] + i * step

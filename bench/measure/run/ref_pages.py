@@ -33,13 +33,13 @@ def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[
         show(f"rendering the pages of {case.stack.ref}")
         rendered[case.stack.ref] = _rendered(case, _paths(case.project, workloads))
     first, *others = rendered
-    found: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     for other in others:
         for path, page in rendered[first].items():
             if texts := _difference(page, rendered[other].get(path)):
                 line = f"{path} differs: {first} has {texts[0]!r}, {other} has {texts[1]!r}"
-                found.setdefault(other, []).append(line)
-    return found
+                lines.setdefault(other, []).append(line)
+    return lines
 
 
 def _paths(project: UnderTest, workloads: Sequence[str]) -> list[str]:

@@ -18,8 +18,8 @@ _FACTOR = re.compile(r"x([1-9][0-9]{0,2}|0\.[1-9])")
 
 def rate(text: str) -> int | float:
     """Requests a second as a whole number, or how many times as fast as recorded, `x2`, as a float; for argparse."""
-    if found := _FACTOR.fullmatch(text):
-        return float(found[1])
+    if match := _FACTOR.fullmatch(text):
+        return float(match[1])
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MAX_RATE:
         what = f"a whole number from 1 to {MAX_RATE}"
         raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor a speed such as x1 or x2")

@@ -196,7 +196,7 @@ def latency(
             continue
         alike = [trial for trial in trials if _place(trial) == place]
         rates[place] = rate_for_all(alike, plan.margin)
-    found: list[tuple[float, list[Measurement]]] = []
+    pairs: list[tuple[float, list[Measurement]]] = []
     for served_alike in deployments(cases):
         deployment = Deployment(served_alike[0].served, 1)
         items, fastest = [], 0.0
@@ -208,23 +208,23 @@ def latency(
                 items.append(Measurement(case.record, rate, 1, deployment, rate=rate, seconds=seconds))
                 fastest = max(most, fastest)
         if items:
-            found.append((fastest, items))
-    return [items for _, items in sorted(found, key=lambda pair: -pair[0])]
+            pairs.append((fastest, items))
+    return [items for _, items in sorted(pairs, key=lambda pair: -pair[0])]
 
 
 def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
     """Half of the requests/s of the slowest case that ties or leads, over all levels; 0 before that is known."""
-    found = []
+    medians = []
     for level in {trial.level for trial in trials}:
         rates = rates_of(trial for trial in trials if trial.level == level)
         if max(map(len, rates.values()), default=0) < MIN_ROUNDS:
             return 0
         decision = Table(rates).decide(margin)
         best = [name for name in (decision.best, *decision.ties, *decision.open) if name]
-        found.append(min(statistics.median(rates[name].values()) for name in best))
-    if not found:
+        medians.append(min(statistics.median(rates[name].values()) for name in best))
+    if not medians:
         return 0
-    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found))))
+    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(medians))))
 
 
 def _place(case: CaseRecord | Trial) -> Place:

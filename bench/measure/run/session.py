@@ -83,10 +83,10 @@ class Journal:
             return
         own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.KIT): "PROJECT"}
         hashes = machine_facts.config_hashes(directory / "conf", own)
-        found = dict(known)
+        by_file = dict(known)
         for name, digest in hashes.items():
-            found[f"{deployment}/{name}"] = digest
-        self._write_environment(configs=found)
+            by_file[f"{deployment}/{name}"] = digest
+        self._write_environment(configs=by_file)
 
     def rows(self, count: Callable[[], tuple[int | None, int | None]]) -> None:
         """Count the rows of the site and learn their seed, once since the run began or was resumed, and store both.

@@ -103,12 +103,12 @@ class BodyChecker(threading.Thread):
         while not self._end.wait(self._interval_s):
             path = self._order.choice(list(self._expected))
             try:
-                found = self._get(path)
+                body = self._get(path)
             except http.VisitError as error:
                 self.wrong = self.wrong or str(error)
                 continue
             self.checked += 1
-            self.wrong = self.wrong or body_difference(path, self._expected[path], found)
+            self.wrong = self.wrong or body_difference(path, self._expected[path], body)
 
     def stop(self) -> None:
         """Wait for the page under way and end."""

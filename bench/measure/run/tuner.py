@@ -73,12 +73,12 @@ def of_other_classes(stack: str) -> list[str]:
     if not (own := mine.servers[0].worker_class):
         return []
     chain = [server.name for server in mine.servers]
-    found = []
+    names = []
     for name in known.usual_stacks:
         servers = known.stacks[name].servers
         if [server.name for server in servers] == chain and servers[0].worker_class not in ((), own):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 class Tuner:

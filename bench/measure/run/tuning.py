@@ -149,9 +149,9 @@ class Candidate:
 
     def cells(self, verdict: str) -> tuple[str, ...]:
         """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
-        if not (found := self.capacity):
+        if not (capacity := self.capacity):
             return (self.settings.words, *["-"] * 5, verdict)
-        held = (f"{found.rate:,.0f}", interval_text(found.low, found.high), f"{found.rounds}")
+        held = (f"{capacity.rate:,.0f}", interval_text(capacity.low, capacity.high), f"{capacity.rounds}")
         connections = "not counted"
         if self.connections is not None:
             connections = f"{self.connections}"
@@ -161,8 +161,8 @@ class Candidate:
         """The figures with their units, for JSON."""
         rate = low = high = None
         rounds = 0
-        if found := self.capacity:
-            rate, low, high, rounds = found.rate, found.low, found.high, found.rounds
+        if capacity := self.capacity:
+            rate, low, high, rounds = capacity.rate, capacity.low, capacity.high, capacity.rounds
         return {
             "settings": self.settings.record(),
             "requests_per_second": rate,
@@ -325,14 +325,14 @@ class SettingsSearch:
         """A sentence on the recommended settings, with rate, memory and connections, and the changes."""
         chosen, before = self.chosen, self.candidates[self.own.usual]
         assert chosen and chosen.capacity
-        settings, found = chosen.settings, chosen.capacity
+        settings, peak = chosen.settings, chosen.capacity
         at_most = f"at most {plural(settings.at_once, 'database connection')}"
         counted = at_most
         if chosen.connections is not None:
             counted = plural(chosen.connections, "database connection")
         text = (
-            f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {found.rate:,.0f} "
-            f"requests/s ({interval_text(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "
+            f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {peak.rate:,.0f} "
+            f"requests/s ({interval_text(peak.low, peak.high)} in {plural(peak.rounds, 'round')}) with {limit}, in "
             f"{chosen.memory} and with {counted}."
         )
         if self.tied:

@@ -83,11 +83,11 @@ def workload(project: UnderTest, name: str) -> Workload:
 def _read_all(project: UnderTest) -> dict[str, Workload]:
     description = project.description
     sources = description.workloads or {PUBLIC: Requests(urls=description.first_pages, title="the public pages")}
-    found = {name: _read(project, name, source) for name, source in sources.items()}
-    for name, each in list(found.items()):
+    workloads = {name: _read(project, name, source) for name, source in sources.items()}
+    for name, each in list(workloads.items()):
         title = f"{each.title}, each on a new connection"
-        found[name + CLOSE] = replace(each, name=name + CLOSE, title=title, keep_alive=False)
-    return found
+        workloads[name + CLOSE] = replace(each, name=name + CLOSE, title=title, keep_alive=False)
+    return workloads
 
 
 def _read(project: UnderTest, name: str, source: Requests) -> Workload:
@@ -102,10 +102,10 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
         return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
     file = source.har or source.log or ""
     if source.har:
-        found = recordings.har(folder / source.har)
+        recording = recordings.har(folder / source.har)
     else:
-        found = recordings.access_log(folder / file, source.fields or "")
-    return Workload(name, source.title or file, found.paths, notes=found.notes, times_s=found.times_s)
+        recording = recordings.access_log(folder / file, source.fields or "")
+    return Workload(name, source.title or file, recording.paths, notes=recording.notes, times_s=recording.times_s)
 
 
 def resolve(
@@ -123,7 +123,7 @@ def resolve(
             known[path] = page(path)
         return known[path]
 
-    found: list[str] = []
+    addresses: list[str] = []
     here = "/"
     for number, step in enumerate(workload.steps, 1):
         if step.startswith("/"):
@@ -133,7 +133,7 @@ def resolve(
             if kind == "static":
                 if rest not in static:
                     raise BenchError(f"workload {workload.name}, step {number}: no static file {rest} was collected")
-                found.append(f"{static_url}{static[rest]}")
+                addresses.append(f"{static_url}{static[rest]}")
                 continue
             place, _, wanted = rest.rpartition(":")
             if kind == "page":
@@ -143,8 +143,8 @@ def resolve(
                 if not links:
                     raise BenchError(f"workload {workload.name}, step {number}: {here} links to nothing below {place}")
                 here = links[(int(wanted) - 1) % len(links)]
-        found.append(here)
-    return tuple(found)
+        addresses.append(here)
+    return tuple(addresses)
 
 
 def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:

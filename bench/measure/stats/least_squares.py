@@ -65,10 +65,10 @@ class Fit(Generic[Name]):
                 chances[name] = 0.0
                 if others > 0:
                     chances[name] = fisher_tail(squares / freedom / (others / left), freedom, left)
-        found = min(chances, key=chances.__getitem__, default=None)
-        if found is None or chances[found] >= min(PLAINLY * (len(self._logs[found]) - 1), MAX_PLAINLY):
+        candidate = min(chances, key=chances.__getitem__, default=None)
+        if candidate is None or chances[candidate] >= min(PLAINLY * (len(self._logs[candidate]) - 1), MAX_PLAINLY):
             return None
-        return found
+        return candidate
 
     def noise_of(self, rounds: Logs) -> Noise:
         """The noise of one case, in the fit or not, by its distance to the fitted cases in each round."""
@@ -88,9 +88,9 @@ def _effects(logs: Mapping[Name, Logs]) -> Logs:
             level = statistics.fmean(log - effects[n] for n, log in rounds.items())
             for n, log in rounds.items():
                 left[n].append(log - level)
-        found = {n: statistics.fmean(values) for n, values in left.items()}
-        move = max((abs(found[n] - effects[n]) for n in numbers), default=0.0)
-        effects = found
+        improved = {n: statistics.fmean(values) for n, values in left.items()}
+        move = max((abs(improved[n] - effects[n]) for n in numbers), default=0.0)
+        effects = improved
         if move < SMALLEST_MOVE:
             break
     return effects

@@ -67,16 +67,16 @@ class Limit:
 
 def parse_limit(text: str) -> Limit:
     """The limit in `p95=200ms`. Raises BenchError for another text."""
-    found = _LIMIT.fullmatch(text)
-    if not found or found[1] not in PERCENTS:
+    match = _LIMIT.fullmatch(text)
+    if not match or match[1] not in PERCENTS:
         names = ", ".join(PERCENTS)
         raise BenchError(f"{text}: write it as p95=200ms or p99=1.5s; percentiles are {names}, units ms and s")
-    milliseconds = float(found[2]) * _UNITS[found[3]]
+    milliseconds = float(match[2]) * _UNITS[match[3]]
     if not 0 < milliseconds < MAX_LIMIT_MS:
         raise BenchError(
             f"{text}: use more than 0 and less than {MAX_LIMIT_MS / 1000:g} s, when a request counts as lost"
         )
-    return Limit(found[1], milliseconds)
+    return Limit(match[1], milliseconds)
 
 
 @dataclass(frozen=True)

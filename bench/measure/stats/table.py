@@ -135,14 +135,14 @@ class Cases(ABC, Generic[Name]):
             return Decision(INCONCLUSIVE, None, slower=out)
         best, *others = left
         chance = _chance(len(self.names), look)
-        found = {name: self.difference(best, name) for name in others}
-        if others and not any(difference.freedom for difference in found.values()):
+        differences = {name: self.difference(best, name) for name in others}
+        if others and not any(difference.freedom for difference in differences.values()):
             far = self._far_behind(left, chance, margin)
             return Decision(INCONCLUSIVE, best, open=tuple(n for n in others if n not in far), slower=(*far, *out))
         slower: list[Name] = []
         ties: list[Name] = []
         undecided: list[Name] = []
-        for name, difference in found.items():
+        for name, difference in differences.items():
             low, high = difference.ends(chance)
             if low > math.log1p(margin):
                 slower.append(name)

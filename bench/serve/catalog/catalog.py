@@ -53,9 +53,9 @@ class Catalog:
         plain, at, changes = name.partition("@")
         if not plain:
             raise BenchError(f"stack {name!r}: no stack is named; {LIST_HINT}")
-        found = named(self.stacks, plain, "stack")
+        base = named(self.stacks, plain, "stack")
         if not at:
-            return found
+            return base
         if not changes:
             variant = f"{plain}@processes=5"
             raise BenchError(f"stack {name}: nothing follows the @; write {plain}, or {variant} for a variant")
@@ -68,7 +68,7 @@ class Catalog:
             raise BenchError(f"stack {name}: python={python}: write a version such as python=3.13")
         ref = str(changed.pop("ref", ""))
         self.values[values.BENCH].changed(changed, f"stack {name}:")
-        return structs.replace(found, name=name, values={**found.values, **changed}, python=python, ref=ref)
+        return structs.replace(base, name=name, values={**base.values, **changed}, python=python, ref=ref)
 
     def joined_layers(self, names: str) -> tuple[Layer, ...]:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
@@ -139,5 +139,5 @@ def read_folder(deploy: Path) -> Catalog:
 
 def _each(deploy: Path, kind: str, read: Callable[[Path], Entry]) -> Mapping[str, Entry]:
     """Read all manifests of a kind, by the name of their folder."""
-    found = sorted(deploy.glob(f"{kind}s/*/{kind}.toml"))
-    return MappingProxyType({path.parent.name: read(path) for path in found})
+    files = sorted(deploy.glob(f"{kind}s/*/{kind}.toml"))
+    return MappingProxyType({path.parent.name: read(path) for path in files})

@@ -118,10 +118,10 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
             of_layers.append(item)
     if stack is None:
         return tuple(of_layers)
-    whole = list(stack.servers)
+    joined_servers = list(stack.servers)
     for layer in layers:
-        whole += layer.servers
-    return (*_of_servers(whole), *stack.declares, *of_layers)
+        joined_servers += layer.servers
+    return (*_of_servers(joined_servers), *stack.declares, *of_layers)
 
 
 def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
@@ -146,22 +146,22 @@ def missing_programs(service: Service) -> list[str]:
 def as_installed(service: Service) -> Service:
     """The service in the form of the Debian release whose programs are installed here; the usual form without any."""
     known = (service, *map(service.in_debian, service.debian))
-    return next((found for found in known if not missing_programs(found)), service)
+    return next((form for form in known if not missing_programs(form)), service)
 
 
 def version_command(item: Server | Service) -> tuple[str, ...] | None:
     """The command that prints the version of a server or service; None without one, or if not installed."""
-    found: dict[str, Path | None] = {"venv": paths.VENV}
+    places: dict[str, Path | None] = {"venv": paths.VENV}
     if isinstance(item, Server):
-        found["program"] = programs.find(item.programs, item.search)
+        places["program"] = programs.find(item.programs, item.search)
     else:
         for key, name in item.programs.items():
-            found[f"programs.{key}"] = programs.find([name], item.search)
-    if not item.version or None in found.values():
+            places[f"programs.{key}"] = programs.find([name], item.search)
+    if not item.version or None in places.values():
         return None
     words = []
     for word in item.version:
-        for name, path in found.items():
+        for name, path in places.items():
             word = word.replace(f"{{{{ {name} }}}}", str(path))
         words.append(word)
     return tuple(words)

@@ -148,8 +148,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
     def files(self, server: Server) -> dict[str, Path]:
         """The layer's files that replace parts of a server's files, by name."""
-        found = {name: source(self.folder, name) for name in server.file_names}
-        return {name: path for name, path in found.items() if path}
+        sources = {name: source(self.folder, name) for name in server.file_names}
+        return {name: path for name, path in sources.items() if path}
 
 
 class InRelease(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,10 +13,10 @@ def variants(stacks: Iterable[str], setting: str, values: Sequence[str]) -> tupl
     """The stacks with each of these values, such as `STACK@python=3.13`; unchanged without any."""
     if not values:
         return tuple(stacks)
-    found = []
+    names = []
     for stack, value in product(stacks, values):
         separator = "@"
         if "@" in stack:
             separator = ","
-        found.append(f"{stack}{separator}{setting}={value}")
-    return tuple(found)
+        names.append(f"{stack}{separator}{setting}={value}")
+    return tuple(names)

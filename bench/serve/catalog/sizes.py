@@ -63,12 +63,12 @@ UNLIMITED = Size(NO_LIMIT, 0, 0, 0.0)
 
 def read(path: Path) -> dict[str, Size]:
     """Every size by name, `unlimited` first; raises BenchError naming a wrong file."""
-    found = {UNLIMITED.name: UNLIMITED}
+    sizes = {UNLIMITED.name: UNLIMITED}
     for name, entry in read_toml(path).items():
-        if not isinstance(entry, dict) or name in found:
+        if not isinstance(entry, dict) or name in sizes:
             raise BenchError(f"{path}: {name}: write each size as a separate table, [bronze]; not {UNLIMITED.name}")
-        found[name] = decode(entry, Size, path, name=name)
-    return found
+        sizes[name] = decode(entry, Size, path, name=name)
+    return sizes
 
 
 def problem(size: Size) -> str:

@@ -105,11 +105,11 @@ class Case:
         names = {layer.name for layer in self.layers}
         of_layers = chain.from_iterable(layer.breaks for layer in self.layers)
         of_servers = chain.from_iterable(server.breaks for server in self.servers)
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for item in (*of_layers, *of_servers, *self.stack.breaks):
             if not item.layers or names & set(item.layers):
-                found[item.fault] = item.reason
-        return found
+                reasons[item.fault] = item.reason
+        return reasons
 
     @property
     def threads(self) -> int:
@@ -119,11 +119,11 @@ class Case:
     @property
     def sidecars(self) -> dict[str, tuple[str, ...]]:
         """The programs that the layers run beside the servers, by name."""
-        found: dict[str, tuple[str, ...]] = {}
+        argv_by_name: dict[str, tuple[str, ...]] = {}
         for layer in self.layers:
             for name, argv in layer.sidecars.items():
-                found[name] = tuple(argv)
-        return found
+                argv_by_name[name] = tuple(argv)
+        return argv_by_name
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -138,8 +138,8 @@ class Case:
     @property
     def caches(self) -> str:
         """The kind of content in the layers' caches: `pages`, `parts` of pages, or `nothing`."""
-        found = {layer.caches for layer in self.layers}
-        return max(found, key=CACHED.index, default="nothing")
+        kinds = {layer.caches for layer in self.layers}
+        return max(kinds, key=CACHED.index, default="nothing")
 
     @property
     def layer_name(self) -> str:
@@ -164,15 +164,15 @@ def resolve(
     Raises BenchError for an unknown name.
     """
     known = catalog.read()
-    found, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
+    served_stack, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
     # An early error, before anything is planned: all served files are in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
-    if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
+    if reason := compatibility.stack_problem(served_stack, layers) or refusal(project, served_stack, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
-    served = project.served_by(found.python).at(found.ref)
+    served = project.served_by(served_stack.python).at(served_stack.ref)
     chosen = chosen or known.values[BENCH]
-    return _resolved(Case(served, found, layers, limits, rows_at(served, rows), chosen, manifests=layers))
+    return _resolved(Case(served, served_stack, layers, limits, rows_at(served, rows), chosen, manifests=layers))
 
 
 def must_resolve(
@@ -188,10 +188,10 @@ def must_resolve(
     here.
     """
     chosen = catalog.read().of_user(changes or {}, env or {})
-    found = resolve(project, stack, layer, chosen=chosen, **how)
-    if isinstance(found, CannotRun):
-        raise BenchError(f"{stack} with layer {layer} cannot run here: {found.reason}")
-    return found
+    case = resolve(project, stack, layer, chosen=chosen, **how)
+    if isinstance(case, CannotRun):
+        raise BenchError(f"{stack} with layer {layer} cannot run here: {case.reason}")
+    return case
 
 
 def for_files(project: UnderTest, stack: str, layer: str, chosen: Values, size: str = UNLIMITED.name) -> Case:
@@ -200,13 +200,13 @@ def for_files(project: UnderTest, stack: str, layer: str, chosen: Values, size: 
     A missing program is assumed at Debian's path. Raises BenchError for a layer that does not fit.
     """
     known = catalog.read()
-    found, layers = known.stack(stack), known.joined_layers(layer)
-    if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
+    served_stack, layers = known.stack(stack), known.joined_layers(layer)
+    if reason := compatibility.stack_problem(served_stack, layers) or refusal(project, served_stack, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
-    env = dict(found.env)
+    env = dict(served_stack.env)
     for each in layers:
         env.update(each.env)
-    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env=env)
+    case = Case(project, served_stack, layers, known.size(size), NO_DATABASE, chosen, env=env)
     return with_services_for_files(_with_programs(_with_workers(case))[0])
 
 
@@ -234,7 +234,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
 
     Missing programs are assumed at Debian's paths.
     """
-    found: dict[str, Path] = {}
+    paths_by_server: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
     missing: list[str] = []
     venvs = case.project.servers_in
@@ -245,7 +245,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
             program = case.project.venv / "bin" / server.programs[0]
         if program is None:
             missing.append(f"{compatibility.NOT_INSTALLED}: {' or '.join(server.programs)}; {install}")
-        found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
+        paths_by_server[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
         for name, globs in compatibility.modules_of(server, case.layers).items():
             path = programs.module(globs, venvs)
             if path is None:
@@ -254,7 +254,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
                     reason = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
                 missing.append(reason)
             modules[server.name][name] = path or globs[0]
-    return replace(case, programs=found, modules=modules), missing
+    return replace(case, programs=paths_by_server, modules=modules), missing
 
 
 def _with_services(case: Case) -> Case | CannotRun:

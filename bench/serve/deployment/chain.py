@@ -272,7 +272,7 @@ def _way(program: Program, server: Server, changed: bool) -> Action | None:
 def _entries_of(server: Server, placed: Placed) -> int:
     argv = render.argv(server.entries, render.context_of(server, placed), f"{server.name} entries")
     done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    found = re.search(r"\s(\d+)\s", done.stdout)
-    if not found:
+    match = re.search(r"\s(\d+)\s", done.stdout)
+    if not match:
         raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
-    return int(found[1])
+    return int(match[1])

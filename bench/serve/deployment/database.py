@@ -335,18 +335,18 @@ def _mark(project: UnderTest, database: Database) -> Path:
 
 def _digest(project: UnderTest) -> str:
     """A digest of everything that fills a database: the commands of `setup`, their settings, and the migrations."""
-    found, files = project.project, list[Path]()
-    for root in found.roots:
-        settings = root / found.settings.replace(".", "/")
+    source_project, files = project.project, list[Path]()
+    for root in source_project.roots:
+        settings = root / source_project.settings.replace(".", "/")
         files += [settings.with_suffix(".py"), *settings.glob("*.py")]
-        if found.settings.count(".") > 1:
+        if source_project.settings.count(".") > 1:
             # A module such as `shop.settings.local` imports its neighbours.
             files += settings.parent.glob("*.py")
         # Not the migrations in environments, further down.
         for place in (root, settings.parent):
             for depth in ("", "*/", "*/*/"):
                 files += place.glob(f"{depth}migrations/*.py")
-    state = [project.description.setup, found.settings, sorted(found.env.items())]
+    state = [project.description.setup, source_project.settings, sorted(source_project.env.items())]
     digest = hashlib.sha256(repr(state).encode())
     for path in sorted({path.resolve() for path in files if path.is_file()}):
         digest.update(path.read_bytes())

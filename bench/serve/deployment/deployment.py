@@ -313,10 +313,10 @@ def _site_env(placed: Placed, layout: Layout, url: str, *, marked: bool) -> dict
 
 def _notes(case: Case, launcher: Launcher) -> list[str]:
     """Notes for readers of the results: on layers, the project, its rows, and the user of the servers."""
-    found = [*case.notes, *case.project.notes, *database.notes(case.project, case.database)]
+    notes = [*case.notes, *case.project.notes, *database.notes(case.project, case.database)]
     if launcher.identity.notice:
-        found.append(launcher.identity.notice)
-    return found
+        notes.append(launcher.identity.notice)
+    return notes
 
 
 def _prepare_front(placed: Placed, launcher: Launcher) -> None:

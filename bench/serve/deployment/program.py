@@ -82,10 +82,10 @@ class Program:
 
 def programs(placed: Placed) -> list[Program]:
     """All programs in the order of their start: services, the chain from the inside out, then what runs beside it."""
-    found = [of_service(service, placed) for service in placed.case.services]
+    main_programs = [of_service(service, placed) for service in placed.case.services]
     for server in placed.case.servers:
-        found += of_server(server, placed)
-    return [*found, *_sidecars(placed), *_workers(placed)]
+        main_programs += of_server(server, placed)
+    return [*main_programs, *_sidecars(placed), *_workers(placed)]
 
 
 def of_service(service: Service, placed: Placed) -> Program:
@@ -195,11 +195,11 @@ def _of_services(placed: Placed, *, site: bool) -> dict[str, str]:
 
     site  only of services between application and database, for servers and not for commands; else of all others
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for service in placed.case.services:
         if service.site == site:
-            found |= service_env(service, placed)
-    return found
+            variables |= service_env(service, placed)
+    return variables
 
 
 def service_env(service: Service, placed: Placed) -> dict[str, str]:

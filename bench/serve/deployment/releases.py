@@ -108,12 +108,12 @@ def _copy_other(project: UnderTest, folder: Path) -> None:
         data |= {str(file), f"{file}-wal", f"{file}-shm"}
 
     def left_out(where: str, names: list[str]) -> set[str]:
-        found = {*NOT_CODE.intersection(names), *paths.results_among(where, names)}
+        excluded = {*NOT_CODE.intersection(names), *paths.results_among(where, names)}
         for name in names:
             path = Path(where) / name
             if str(path) in data or (path / "pyvenv.cfg").is_file():
-                found.add(name)
-        return found
+                excluded.add(name)
+        return excluded
 
     try:
         shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)

@@ -119,7 +119,7 @@ def find(*, port: int | None = None, pid: int | None = None) -> Served:
 
 def all_served() -> list[Served]:
     """Every running `up` of this checkout; files of killed ones are removed."""
-    found = []
+    records = []
     for path in sorted(FOLDER.glob("*.json")):
         try:
             served = Served(**json.loads(path.read_text("utf-8")))
@@ -128,8 +128,8 @@ def all_served() -> list[Served]:
         if orphans.is_gone(served.owner):
             path.unlink(missing_ok=True)
         else:
-            found.append(served)
-    return found
+            records.append(served)
+    return records
 
 
 def request_reload(served: Served) -> Served:
@@ -157,8 +157,8 @@ def request_reload(served: Served) -> Served:
 
 
 def _texts(folder: Path) -> dict[str, bytes]:
-    found = {}
+    contents = {}
     for path in folder.rglob("*"):
         if path.is_file():
-            found[str(path.relative_to(folder))] = path.read_bytes()
-    return found
+            contents[str(path.relative_to(folder))] = path.read_bytes()
+    return contents

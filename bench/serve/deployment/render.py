@@ -134,7 +134,7 @@ def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
     connection = "close"
     if inner.keepalive:
         connection = "keepalive"
-    found = {
+    context = {
         "upstreams": addresses,
         "upstream": addresses[0],
         "upstream_speaks": inner.speaks,
@@ -144,10 +144,10 @@ def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
     }
     if any(address.host not in ("", LOOPBACK) for address in addresses):
         # An instance on this host refuses at once; a host that has gone costs a time to connect.
-        found["upstream_max_fails"] = 3
+        context["upstream_max_fails"] = 3
     if module := server.upstream_modules.get(inner.speaks):
-        found["upstream_module"] = module
-    return found
+        context["upstream_module"] = module
+    return context
 
 
 def site_context(placed: Placed) -> dict[str, Any]:
@@ -188,12 +188,12 @@ def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = N
 def texts(server: Server, placed: Placed) -> dict[str, str]:
     """The text of each file of a server, by its name; blank for an empty template."""
     context = context_of(server, placed)
-    found = {}
+    rendered = {}
     for name, templates in server_files(server, placed.case).items():
         if not templates:
             raise BenchError(f"{server.name} reads {name}, which {SERVERS / server.name} does not have")
-        found[name] = _file_text(templates, context)
-    return found
+        rendered[name] = _file_text(templates, context)
+    return rendered
 
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
@@ -238,14 +238,14 @@ def names_used(case: Case) -> set[str]:
 def service_context(service: Service, placed: Placed) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     places, address = placed.places, service_address(service, placed.places)
-    found = {}
+    program_paths = {}
     for key, name in service.programs.items():
-        found[key] = f"{service.directory}/{name}"
+        program_paths[key] = f"{service.directory}/{name}"
         if places.here:
-            found[key] = str(programs.find([name], service.search))
+            program_paths[key] = str(programs.find([name], service.search))
     return {
         **site_context(placed),
-        "programs": found,
+        "programs": program_paths,
         "data": f"{places.data}/{service.name}/data",
         "run_in_url": quote(places.run),
         "socket": address.endpoint,

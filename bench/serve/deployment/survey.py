@@ -47,9 +47,9 @@ def survey(project: UnderTest, chosen: Values | None = None) -> dict[str, Any]:
         for name in known.stacks:
             fits[name] = dict.fromkeys(known.layers)
             for other in known.layers:
-                found = resolve(project, name, other, database=NO_DATABASE, chosen=chosen)
-                if isinstance(found, CannotRun):
-                    fits[name][other] = found.reason
+                case = resolve(project, name, other, database=NO_DATABASE, chosen=chosen)
+                if isinstance(case, CannotRun):
+                    fits[name][other] = case.reason
     return {
         "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
         **who.result(),
@@ -73,14 +73,14 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
         used |= {service.name: service for service in case.services}
     with ThreadPoolExecutor(THREADS) as threads:
         _read_versions(threads, used.values())
-    found = {}
+    by_name = {}
     for name, item in used.items():
         if version := compatibility.installed_version(item):
-            found[name] = version
+            by_name[name] = version
     # A part of the very Python that runs the site.
     if database_label == SQLITE:
-        found[SQLITE] = sqlite3.sqlite_version
-    return found
+        by_name[SQLITE] = sqlite3.sqlite_version
+    return by_name
 
 
 def missing_web_server() -> str:

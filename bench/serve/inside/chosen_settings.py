@@ -22,11 +22,11 @@ def main():
 
     def chosen(*_):
         # With the variables that it read from a file, as of python-dotenv.
-        found = {name: value for name, value in os.environ.items() if name in NAMES or name not in given}
+        variables = {name: value for name, value in os.environ.items() if name in NAMES or name not in given}
         # What manage.py has put on the path of modules, relative to it: a `src`, or a folder of apps.
         added = [Path(folder) for folder in sys.path if Path(folder) not in before]
-        found["PYTHONPATH"] = ":".join(str(folder.relative_to(here)) for folder in added if here in folder.parents)
-        output.write_text(json.dumps(found), "utf-8")
+        variables["PYTHONPATH"] = ":".join(str(folder.relative_to(here)) for folder in added if here in folder.parents)
+        output.write_text(json.dumps(variables), "utf-8")
         raise SystemExit
 
     # What its execute_from_command_line calls, too.

@@ -30,10 +30,10 @@ def in_words(error):
 
 def where(error):
     """The last line of the project, or of a template, on the way to where an error was raised; None without one."""
-    found = None
+    place = None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        found = line_of(frame, line) or line_in_template(frame, error) or found
-    return found
+        place = line_of(frame, line) or line_in_template(frame, error) or place
+    return place
 
 
 def line_in_template(frame, error):

@@ -20,7 +20,7 @@ class Links(HTMLParser):
 
 def linked_parameters(path, host, html):
     """Path of the site -> names of the parameters with which links of the page at `path` lead there."""
-    links, found = Links(), {}
+    links, names_by_path = Links(), {}
     # It gives up at some declarations of word processors, such as <![x[.
     with contextlib.suppress(AssertionError):
         links.feed(html)
@@ -31,5 +31,5 @@ def linked_parameters(path, host, html):
             continue
         names = [name for name, _ in parse_qsl(target.query, keep_blank_values=True)]
         if names and target.netloc == host and target.scheme in ("http", "https"):
-            found.setdefault(target.path, set()).update(names)
-    return {target: sorted(names) for target, names in found.items()}
+            names_by_path.setdefault(target.path, set()).update(names)
+    return {target: sorted(names) for target, names in names_by_path.items()}

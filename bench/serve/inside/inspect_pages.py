@@ -35,12 +35,12 @@ def usable_databases():
     """The aliases of databases that can be connected to: pages may not need the others."""
     from django.db import connections
 
-    found = []
+    aliases = []
     for alias in connections:
         with contextlib.suppress(Exception):
             connections[alias].ensure_connection()
-            found.append(alias)
-    return found
+            aliases.append(alias)
+    return aliases
 
 
 def page(path, aliases, harmless, timeout_s):
@@ -50,10 +50,10 @@ def page(path, aliases, harmless, timeout_s):
     from django.conf import settings
 
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
-    found = _requested(path, host, aliases, harmless, timeout_s)
-    if host == HERE or found["status"] != 200:
-        return found
-    return {**found, "here": _requested(path, HERE, aliases, harmless, timeout_s)["status"]}
+    rendered = _requested(path, host, aliases, harmless, timeout_s)
+    if host == HERE or rendered["status"] != 200:
+        return rendered
+    return {**rendered, "here": _requested(path, HERE, aliases, harmless, timeout_s)["status"]}
 
 
 def _requested(path, host, aliases, harmless, timeout_s, undone=None):
@@ -80,7 +80,7 @@ def _requested(path, host, aliases, harmless, timeout_s, undone=None):
         return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen)
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
-    found = dict(reversed(noted))
+    first_causes = dict(reversed(noted))
     error = None
     if getattr(response, "exc_info", None):
         error = in_words(response.exc_info[1])
@@ -95,10 +95,10 @@ def _requested(path, host, aliases, harmless, timeout_s, undone=None):
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries),
-        "causes": {name: cause for name, cause in found.items() if cause},
+        "causes": {name: cause for name, cause in first_causes.items() if cause},
         "readers": readers,
-        "shared": "shared" in found,
-        "shared_part": "shared-part" in found,
+        "shared": "shared" in first_causes,
+        "shared_part": "shared-part" in first_causes,
         "missing_static": dict(MISSING_STATIC),
         "linked_parameters": _linked_parameters(path, host, response),
         "error": error,
@@ -242,16 +242,16 @@ def _reads_of_attributes(request):
     # Others are of the class, though the request keeps their values.
     given = {name for name in vars(request) if not name.startswith("_") and not hasattr(type(request), name)}
     by_middleware = given - set(vars(HttpRequest())) - OF_DJANGO
-    found = set()
+    names = set()
 
     class Watched(type(request)):
         def __getattribute__(self, name):
             if name in by_middleware:
-                found.add(name)
+                names.add(name)
             return super().__getattribute__(name)
 
     request.__class__ = Watched
-    return found
+    return names
 
 
 def _is_in_key(name, response):

@@ -133,11 +133,11 @@ def configured(question, folder):
         if load:
             problem.record["variables"] = missing_variables(failed, load)
         raise problem from None
-    found = statements(ran)
-    in_code, is_default = secret_in_code(key, found.get("SECRET_KEY", []))
+    by_setting = statements(ran)
+    in_code, is_default = secret_in_code(key, by_setting.get("SECRET_KEY", []))
     return settings, {
         "django": django.get_version(),
-        "statements": found,
+        "statements": by_setting,
         "log_files": log_files,
         "secret_in_code": in_code,
         "secret_is_default": is_default,
@@ -298,8 +298,8 @@ def from_settings(settings):
 
 def own_databases(settings):
     """Each database with its alias, except for replicas, which are in the same place as the default."""
-    found = settings.DATABASES.items()
-    return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
+    databases = settings.DATABASES.items()
+    return [(alias, it) for alias, it in databases if it.get("TEST", {}).get("MIRROR") != "default"]
 
 
 def is_sqlite(database):
@@ -312,12 +312,12 @@ def sqlite_modes(databases):
     """The modes of SQLite databases by alias."""
     from django.db import connections
 
-    found = {}
+    modes = {}
     for alias, database in databases.items():
         # A backend of the project may begin transactions in another way.
         if is_sqlite(database) and not is_own_module(type(connections[alias]).__module__):
-            found[alias] = sqlite_mode(database)
-    return found
+            modes[alias] = sqlite_mode(database)
+    return modes
 
 
 def sqlite_mode(database):
@@ -434,12 +434,12 @@ def application(settings, question):
     Without a setting, the module beside the other application counts, or beside the settings, which may be a package,
     or a module of one.
     """
-    found, problem = {}, None
+    applications, problem = {}, None
     for kind in ("wsgi", "asgi"):
         named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
         candidates = [named]
         if not named:
-            candidates = guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE)
+            candidates = guesses(kind, applications.get("wsgi"), settings.SETTINGS_MODULE)
         for candidate in candidates:
             module, _, name = candidate.replace(":", ".").rpartition(".")
             try:
@@ -447,15 +447,15 @@ def application(settings, question):
                     getattr(importlib.import_module(module), name)
             except (Exception, SystemExit) as error:
                 # Beside one for WSGI it may lack a package that only its servers need.
-                if named and (kind != "asgi" or "wsgi" not in found or question["asgi"]):
+                if named and (kind != "asgi" or "wsgi" not in applications or question["asgi"]):
                     raise Problem("application " + named, error) from None
                 missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
                 if not missing and problem is None:
                     problem = f"{module}: {in_words(error)}"
                 continue
-            found[kind] = f"{module}:{name}"
+            applications[kind] = f"{module}:{name}"
             break
-    return found, problem
+    return applications, problem
 
 
 @contextlib.contextmanager
@@ -488,7 +488,7 @@ def url_patterns():
     from django.urls import get_resolver
     from django.utils import translation
 
-    found, code = [], settings.LANGUAGE_CODE
+    routes, code = [], settings.LANGUAGE_CODE
     spoken = [name for name, _ in settings.LANGUAGES if name in (code, code.partition("-")[0])]
 
     def walk(resolver, prefix, of_tool=False):
@@ -496,8 +496,8 @@ def url_patterns():
             route = prefix + literal(pattern.pattern)
             if hasattr(pattern, "url_patterns"):
                 walk(pattern, route, of_tool or bool(TOOL_APP.search(pattern.app_name or "")))
-            elif len(found) < MAX_PATTERNS:
-                found.append((route, view_module(pattern.callback), of_tool or bool(TOOL.search(route))))
+            elif len(routes) < MAX_PATTERNS:
+                routes.append((route, view_module(pattern.callback), of_tool or bool(TOOL.search(route))))
 
     try:
         # As visitors without a language get it.
@@ -505,7 +505,7 @@ def url_patterns():
             walk(get_resolver(), "/")
     except (Exception, SystemExit) as error:
         raise Problem("urls", error) from None
-    return found
+    return routes
 
 
 def literal(pattern):
@@ -538,10 +538,10 @@ def spread_paths(routes):
             by_app.setdefault(module.partition(".views")[0], []).append(route)
         else:
             others.append(route)
-    found = []
+    own_paths = []
     for turn in itertools.zip_longest(*by_app.values()):
-        found += [route for route in turn if route]
-    return list(dict.fromkeys([*found, *others]))
+        own_paths += [route for route in turn if route]
+    return list(dict.fromkeys([*own_paths, *others]))
 
 
 def as_served(settings, remote, folder):
@@ -563,13 +563,13 @@ def as_served(settings, remote, folder):
 def noted_static(settings):
     """The settings with which static files have their own names, and missing ones are noted."""
     loaded("noted_static", Path(__file__).parent / "noted_static.py")
-    noted, found = "noted_static.NotedStaticFilesStorage", {}
+    noted, values = "noted_static.NotedStaticFilesStorage", {}
     if "staticfiles" in getattr(settings, "STORAGES", {}):
-        found["STORAGES"] = {**settings.STORAGES, "staticfiles": {"BACKEND": noted}}
+        values["STORAGES"] = {**settings.STORAGES, "staticfiles": {"BACKEND": noted}}
     # Before Django 5.1 its older name wins, if the project has it.
     if settings.is_overridden("STATICFILES_STORAGE"):
-        found["STATICFILES_STORAGE"] = noted
-    return found
+        values["STATICFILES_STORAGE"] = noted
+    return values
 
 
 @contextlib.contextmanager

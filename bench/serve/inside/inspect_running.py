@@ -42,7 +42,7 @@ def not_waited_for(databases):
 def running(question, cache_servers):
     """All these facts, by name; without `closely`, of the services only the caches in servers of this machine."""
     left, error = migrations_left()
-    found = {
+    facts = {
         **storages(),
         "stale_problem": stale_problem(question["stale"]),
         "checks": deployment_checks(),
@@ -53,15 +53,15 @@ def running(question, cache_servers):
         "lint": [],
     }
     if not error:
-        found["max_connections"] = max_connections()
-        found["sites"] = sites()
+        facts["max_connections"] = max_connections()
+        facts["sites"] = sites()
     if not error and question["closely"]:
-        found["lint"] = lint()
+        facts["lint"] = lint()
     names = cache_servers
     if question["closely"]:
         names = None
-    found["silent"] = silent(names)
-    return found
+    facts["silent"] = silent(names)
+    return facts
 
 
 def deployment_checks():
@@ -73,13 +73,13 @@ def deployment_checks():
     except Exception as error:
         # A check of the project's own, such as one that queries a database that is down.
         messages = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
-    found = []
+    records = []
     for message in messages:
         if not message.is_silenced():
             text, hint = str(message.msg), str(message.hint or "")
             where = UNNAMED.sub("", str(message.obj or ""))
-            found.append({"id": str(message.id), "text": text, "hint": hint, "where": where})
-    return found
+            records.append({"id": str(message.id), "text": text, "hint": hint, "where": where})
+    return records
 
 
 def migrations_left():
@@ -143,12 +143,12 @@ def lint():
     from django.db import connection
     from django.db.migrations.loader import MigrationLoader
 
-    found = []
+    problems = []
     try:
         # The project need not have it among its apps.
         linter = load_command_class("django_migration_linter", "lintmigrations")
     except ImportError:
-        return found
+        return problems
     loader = MigrationLoader(connection, ignore_no_migrations=True)
     for app, name in loader.graph.leaf_nodes():
         module = __import__(type(loader.graph.nodes[app, name]).__module__, fromlist=["x"])
@@ -162,8 +162,8 @@ def lint():
         for number, line in enumerate(lines):
             if LINTED.search(line):
                 why = [it.strip(" \t-") for it in lines[number + 1 :] if it.startswith(("\t", "  "))]
-                found.append([f"{path.relative_to(Path.cwd())}", "; ".join(why[:2])])
-    return found
+                problems.append([f"{path.relative_to(Path.cwd())}", "; ".join(why[:2])])
+    return problems
 
 
 def silent(names):
@@ -236,5 +236,5 @@ def has_view(url):
             return resolve(path).func
         return None
 
-    found = {view(f"{url}{name}") for name in ("1.png", "a/1.png")} - {None, serve}
-    return bool(found - {view("/no-such-place/1.png"), view("/no-such-place/a/1.png")})
+    views = {view(f"{url}{name}") for name in ("1.png", "a/1.png")} - {None, serve}
+    return bool(views - {view("/no-such-place/1.png"), view("/no-such-place/a/1.png")})

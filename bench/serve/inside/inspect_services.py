@@ -51,12 +51,12 @@ def cache_servers(caches, external):
 
     external  the module of the overlay that knows external services
     """
-    found = {}
+    commands = {}
     for alias, cache in caches.items():
         if external.is_served_here(cache):
             place = str(external.listed(cache["LOCATION"])[0])
-            found[f"CACHES[{alias!r}]"] = started_by(cache, place)
-    return found
+            commands[f"CACHES[{alias!r}]"] = started_by(cache, place)
+    return commands
 
 
 def started_by(cache, place):
@@ -128,38 +128,38 @@ def mail_backends(settings):
 
 def mail_hosts(settings):
     """The host of each SMTP backend; empty if the project names none, so mail goes to this machine."""
-    found = {}
+    hosts = {}
     for setting, backend in mail_backends(settings).items():
         if backend == SMTP and setting == "EMAIL_BACKEND":
             host = ""
             if settings.is_overridden("EMAIL_HOST"):
                 host = getattr(settings, "EMAIL_HOST", "")
-            found[setting] = str(host or "")
+            hosts[setting] = str(host or "")
         elif backend == SMTP:
             mailer = settings.MAILERS[setting[len("MAILERS['") : -len("']")]]
-            found[setting] = str(mailer.get("OPTIONS", {}).get("host") or "")
-    return found
+            hosts[setting] = str(mailer.get("OPTIONS", {}).get("host") or "")
+    return hosts
 
 
 def poolers(databases):
     """Alias -> host and port of each PostgreSQL behind a pooler that may use server-side cursors."""
-    found = {}
+    addresses = {}
     for alias, database in databases.items():
         host, port = str(database.get("HOST") or ""), str(database.get("PORT") or "")
         is_pooler = port in POOLER_PORTS or POOLER_NAMES.search(host)
         has_cursors = not database.get("DISABLE_SERVER_SIDE_CURSORS")
         if "postg" in database.get("ENGINE", "") and is_pooler and has_cursors:
-            found[alias] = f"{host}:{port}"
-    return found
+            addresses[alias] = f"{host}:{port}"
+    return addresses
 
 
 def endless_file_caches(caches):
     """The aliases of caches in files of which no entry ever expires."""
-    found = []
+    aliases = []
     for alias, cache in caches.items():
         if cache.get("BACKEND", "").endswith(".FileBasedCache") and cache.get("TIMEOUT", 300) is None:
-            found.append(alias)
-    return found
+            aliases.append(alias)
+    return aliases
 
 
 def uncached_loaders(templates):

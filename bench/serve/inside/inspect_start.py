@@ -38,13 +38,13 @@ class Search:
         if path in self.requested or len(self.requested) == MAX_PAGES or time.monotonic() > self.until:
             return False
         self.requested.append(path)
-        found = self.get_page(path)
-        if not is_shown(found):
+        page = self.get_page(path)
+        if not is_shown(page):
             return False
         if LOGIN.search(path):
             self.logins.append(path)
             return False
-        kind = found["headers"].get("Content-Type", "")
+        kind = page["headers"].get("Content-Type", "")
         if kind.startswith("application/") and "javascript" not in kind and "." not in path and not self.other:
             self.other = path
         return kind.startswith("text/html")
@@ -53,14 +53,14 @@ class Search:
         """The last path of the home page's redirects; None for a target outside of this site."""
         path = HOME
         for _ in range(MAX_REDIRECTS):
-            found = self.get_page(path)
-            if not found["location"]:
+            page = self.get_page(path)
+            if not page["location"]:
                 # It may lack rows only.
-                waits = found["status"] >= SERVER_ERROR and not self.is_settled
-                if is_shown(found) or waits:
+                waits = page["status"] >= SERVER_ERROR and not self.is_settled
+                if is_shown(page) or waits:
                     return path
                 return None
-            url = urlsplit(found["location"])
+            url = urlsplit(page["location"])
             if url.hostname not in (None, *LOCAL) or not PLAIN.fullmatch(url.path):
                 return None
             path = url.path

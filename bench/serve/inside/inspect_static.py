@@ -80,21 +80,21 @@ def is_missing(name):
 
 def missing_in_templates():
     """Name -> `base.html:12` of each missing file that a template of the project names."""
-    found, known = {}, {}
+    places, known = {}, {}
     until = time.monotonic() + MAX_S
     for path in templates():
         if time.monotonic() > until:
             break
         # A comment becomes empty lines, so that the numbers of lines stay.
-        text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), path.read_text("utf-8", "replace"))
+        text = COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), path.read_text("utf-8", "replace"))
         for match in STATIC_TAG.finditer(text):
             name = match[2]
             if name not in known:
                 known[name] = is_missing(name)
             if known[name]:
                 line = text.count("\n", 0, match.start()) + 1
-                found.setdefault(name, f"{own_path(path) or path}:{line}")
-    return found
+                places.setdefault(name, f"{own_path(path) or path}:{line}")
+    return places
 
 
 def templates():
@@ -125,20 +125,20 @@ def dangling_references(settings):
     """File -> the first reference in it to a missing file, at which collecting static files would fail."""
     from django.contrib.staticfiles import finders
 
-    found, until = {}, time.monotonic() + MAX_S
+    first_references, until = {}, time.monotonic() + MAX_S
     for finder in finders.get_finders():
         for name, storage in finder.list([]):
             if time.monotonic() > until:
-                return found
+                return first_references
             patterns = []
             for glob, of_files in REFERENCES.items():
                 if fnmatch.fnmatch(name, glob):
                     patterns += of_files
-            if patterns and name not in found:
+            if patterns and name not in first_references:
                 reference = _first_dangling(settings, name, storage, patterns)
                 if reference:
-                    found[name] = reference
-    return found
+                    first_references[name] = reference
+    return first_references
 
 
 def _first_dangling(settings, name, storage, patterns):

@@ -51,16 +51,16 @@ class SettingsImport:
 @contextlib.contextmanager
 def lookups():
     """Yields a list that gets the name of each variable that is looked up."""
-    found, usual = [], type(os.environ)
+    names, usual = [], type(os.environ)
 
     class Noted(usual):
         def __getitem__(self, name):
-            found.append(name)
+            names.append(name)
             return super().__getitem__(name)
 
     os.environ.__class__ = Noted
     try:
-        yield found
+        yield names
     finally:
         os.environ.__class__ = usual
 
@@ -98,9 +98,9 @@ def listed_as_missing(error):
 def variable_given(failed, load):
     """A variable with which the import gets further, and that import; None without one."""
     for name in failed.unset[:TRIES]:
-        found = import_with(name, failed, load)
-        if found:
-            return name, found
+        attempt = import_with(name, failed, load)
+        if attempt:
+            return name, attempt
         os.environ.pop(name, None)
     return None
 
@@ -110,16 +110,16 @@ def import_with(name, failed, load):
     otherwise = None
     for value in VALUES:
         os.environ[name] = value
-        found = imported(load)
-        if found.error is None or found.lines > failed.lines:
-            return found
+        attempt = imported(load)
+        if attempt.error is None or attempt.lines > failed.lines:
+            return attempt
         # Several variables may be read in one line, or checked at once.
-        if not otherwise and found.lines == failed.lines and name in failed.words and name not in found.words:
-            otherwise = value, found
+        if not otherwise and attempt.lines == failed.lines and name in failed.words and name not in attempt.words:
+            otherwise = value, attempt
     if otherwise is None:
         return None
-    os.environ[name], found = otherwise
-    return found
+    os.environ[name], attempt = otherwise
+    return attempt
 
 
 def imported(load):

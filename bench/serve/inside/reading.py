@@ -34,11 +34,11 @@ def names_read(response: HttpResponseBase) -> dict[str, list[str]]:
     names = getattr(getattr(response, "wsgi_request", None), "names_read", None)
     if names is None:
         return {}
-    found: dict[str, list[str]] = {"headers": [], "cookies": []}
+    by_kind: dict[str, list[str]] = {"headers": [], "cookies": []}
     for name in sorted(names):
         plain, kind = name.removeprefix(COOKIE), "headers"
         if name.startswith(COOKIE):
             kind = "cookies"
         if plain not in NO_HEADERS:
-            found[kind].append(plain)
-    return found
+            by_kind[kind].append(plain)
+    return by_kind

@@ -47,7 +47,7 @@ def lines_that_run():
 
 def statements(ran):
     """Statements that set each setting, in order of execution."""
-    found = {}
+    places_by_name = {}
     for file in sorted({file for file, _ in ran}):
         for name, statement, in_debug in _assignments(_parsed(file).body):
             lines = range(statement.lineno, statement.end_lineno + 1)
@@ -56,9 +56,9 @@ def statements(ran):
                 place = {"file": os.path.relpath(file), "line": statement.lineno, "end": statement.end_lineno}
                 chosen = [it for it in ast.walk(statement) if isinstance(it, ast.IfExp)]
                 place["in_debug"] = in_debug or any(_names_debug(it.test) for it in chosen)
-                found.setdefault(name, []).append((when, place))
+                places_by_name.setdefault(name, []).append((when, place))
     in_order = {}
-    for name, places in found.items():
+    for name, places in places_by_name.items():
         # Those that ran at one time keep their order.
         places.sort(key=operator.itemgetter(0))
         in_order[name] = [place for _, place in places]

@@ -65,7 +65,7 @@ def _is_page(response: HttpResponse) -> bool:
 
 
 def _mark(account: str) -> dict[str, str]:
-    found = {"code": VERSION, "outside": "", "account": account, "rendered": f"{time.time():.3f}"}
+    values = {"code": VERSION, "outside": "", "account": account, "rendered": f"{time.time():.3f}"}
     if VERSION == OUTSIDE:
-        found["outside"] = OUTSIDE
-    return found
+        values["outside"] = OUTSIDE
+    return values

@@ -193,12 +193,12 @@ def existing(folders: Iterable[str], version: int) -> Group | None:
 
 def _mounts(root: Path) -> dict[str, Path]:
     """Mount points of hierarchies: `cgroup2`, and each controller of version 1."""
-    found: dict[str, Path] = {}
+    mounts: dict[str, Path] = {}
     for line in _lines(root / "proc/self/mounts"):
         _, where, kind, options = line.split()[:4]
         names = {"cgroup": options.split(","), "cgroup2": ["cgroup2"]}.get(kind, [])
-        found = dict.fromkeys(names, root / where.lstrip("/")) | found
-    return found
+        mounts = dict.fromkeys(names, root / where.lstrip("/")) | mounts
+    return mounts
 
 
 def _beneath(mount: Path, path: str) -> Path:

@@ -513,10 +513,10 @@ def visit(target: Target, path: str, timeout_s: float = TIMEOUT_S) -> Response:
 
 def page(base_url: str, path: str) -> Response:
     """The response to GET `path`. Raises VisitError unless the status is 200."""
-    found = visit(Target.parse(base_url), path)
-    if found.status != 200:
-        raise VisitError(f"GET {path}: status {found.status}, not 200")
-    return found
+    response = visit(Target.parse(base_url), path)
+    if response.status != 200:
+        raise VisitError(f"GET {path}: status {response.status}, not 200")
+    return response
 
 
 def get(base_url: str, path: str) -> bytes:

@@ -141,12 +141,12 @@ def _enclosing(account: pwd.struct_passwd, folder: Path, reads: tuple[Path, ...]
 
 def _allows(path: Path, uid: int, gid: int, bit: int) -> bool:
     """True if the mode of an existing path gives a user this right, one of S_IROTH, S_IWOTH and S_IXOTH."""
-    found = path.stat()
-    if found.st_uid == uid:
-        return bool(found.st_mode >> 6 & bit)
-    if found.st_gid == gid:
-        return bool(found.st_mode >> 3 & bit)
-    return bool(found.st_mode & bit)
+    status = path.stat()
+    if status.st_uid == uid:
+        return bool(status.st_mode >> 6 & bit)
+    if status.st_gid == gid:
+        return bool(status.st_mode >> 3 & bit)
+    return bool(status.st_mode & bit)
 
 
 def _ordinary_user() -> pwd.struct_passwd:

@@ -75,8 +75,8 @@ def clean() -> int:
             # a leader with another start time is not.
             if _runs(pid, since) or not psutil.pid_exists(pid):
                 supervise.kill_session(pid)
-        if found := record.get("group"):
-            group = cgroups.existing(found["folders"], found["version"])
+        if recorded_group := record.get("group"):
+            group = cgroups.existing(recorded_group["folders"], recorded_group["version"])
             if group:
                 group.remove()
         small_disk.unmount(Path(record["scratch"]))

@@ -151,11 +151,11 @@ class _Tree:
 
     def sample(self, at_s: float, memory: bool) -> None:
         """Add the tree's present usage."""
-        found = members(self._root)
-        found += [process for process in self._last.keys() - set(found) if process.is_running()]
-        if memory and (size := _pss_bytes(found)) is not None:
+        processes = members(self._root)
+        processes += [process for process in self._last.keys() - set(processes) if process.is_running()]
+        if memory and (size := _pss_bytes(processes)) is not None:
             self._memory.append((round(at_s, 3), size))
-        self._last = _times(found)
+        self._last = _times(processes)
         if not self._all:
             self._first = self._last
         self._all |= self._last
@@ -260,18 +260,18 @@ def machine_busy_s() -> float | None:
 
 def members(root: int) -> list[psutil.Process]:
     """The present processes of a tree: its root, if alive, and all below."""
-    found: list[psutil.Process] = []
+    processes: list[psutil.Process] = []
     pids = [root]
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.append(psutil.Process(pid))
+            processes.append(psutil.Process(pid))
             if not CHILDREN.exists():
-                return [*found, *found[0].children(recursive=True)]
+                return [*processes, *processes[0].children(recursive=True)]
             # psutil reads all processes of the machine to find children, which costs ten times as much and more.
             for path in _listed(Path(f"/proc/{pid}/task")):
                 with contextlib.suppress(OSError):
                     pids += map(int, (path / "children").read_bytes().split())
-    return found
+    return processes
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -250,11 +250,11 @@ def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quie
 
 def children(processes: Iterable[Process]) -> set[psutil.Process]:
     """All processes below these."""
-    found: set[psutil.Process] = set()
+    descendants: set[psutil.Process] = set()
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            found.update(psutil.Process(process.pid).children(recursive=True))
-    return found
+            descendants.update(psutil.Process(process.pid).children(recursive=True))
+    return descendants
 
 
 def finish(process: Process, graceful: str, timeout_s: float) -> None:

@@ -20,7 +20,7 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
     """The user's changes from `usual` without effect on any file or service, such as `http2` for a server without
     HTTP/2.
     """
-    found = []
+    names = []
     files: dict[str, str] = {}
     for name in case.values.changes:
         if name == "debian" and case.values.places:
@@ -34,8 +34,8 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
             continue
         files = files or _contents(case)
         if _contents(before) == files:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _contents(case: Case) -> dict[str, str]:

@@ -214,14 +214,14 @@ def _names(placed: Placed, read: str) -> dict[str, Any]:
 def _cron_jobs(placed: Placed) -> list[dict[str, Any]]:
     """The scheduled jobs: name, schedule in cron's syntax, and command words."""
     project, venv = placed.case.project, placed.places.venv
-    found = []
+    jobs = []
     if project_files.ends_sessions(project):
         words = background.on_host(project, f"manage.py {project_files.SESSIONS}", venv)
-        found.append({"name": project_files.SESSIONS, "cron": project_files.KITS["cron"], "words": words})
+        jobs.append({"name": project_files.SESSIONS, "cron": project_files.KITS["cron"], "words": words})
     for name, job in project.description.jobs.items():
         words = background.on_host(project, job.command, venv)
-        found.append({"name": f"job-{name}", "cron": job.cron, "words": words})
-    return found
+        jobs.append({"name": f"job-{name}", "cron": job.cron, "words": words})
+    return jobs
 
 
 def _volumes(case: Case, cached: bool) -> dict[str, int]:
@@ -259,19 +259,19 @@ def _of_server(server: Server, program: Program, address: Address, placed: Place
     # Health checks get a response under any host name, on the port of plain HTTP.
     plain = not ends_tls or case.settings["redirect"] == "on"
     alive = _alive(address)
-    found = Container(program, reload=_reload(program), started=alive, alive=alive, health=alive)
+    container = Container(program, reload=_reload(program), started=alive, alive=alive, health=alive)
     if program.site:
-        found = replace(found, memory_mb=program.loaded * PROCESS_MB)
+        container = replace(container, memory_mb=program.loaded * PROCESS_MB)
     healthy = _probe(address, url + case.project.health)
     if application:
-        found = replace(found, started=healthy)
+        container = replace(container, started=healthy)
     if application or front:
-        found = replace(found, health=healthy)
+        container = replace(container, health=healthy)
     if front:
-        found = replace(found, ready=_probe(address, url + case.project.ready))
+        container = replace(container, ready=_probe(address, url + case.project.ready))
     if front and plain and case.project.ready in opened.health_paths(case.project):
-        found = replace(found, ready_path=case.project.ready)
-    return found
+        container = replace(container, ready_path=case.project.ready)
+    return container
 
 
 def _probe(address: Address, url: str) -> Words:
@@ -298,13 +298,13 @@ def _reload(program: Program) -> str:
 def _ports(placed: Placed) -> list[dict[str, Any]]:
     """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
     port, settings, ends_tls = placed.places.port, placed.case.settings, placed.ends_tls
-    found = [("http", port, 80)]
+    numbers = [("http", port, 80)]
     if ends_tls:
-        found = [("https", port, 443)]
+        numbers = [("https", port, 443)]
     if ends_tls and settings["redirect"] == "on":
-        found.append(("http", int(settings["http_port"]), 80))
+        numbers.append(("http", int(settings["http_port"]), 80))
     ports = []
-    for name, number, service in found:
+    for name, number, service in numbers:
         published = f"{service}:{number}"
         if port == one_host.PLAIN_PORT and not ends_tls:
             # Only the server in front that terminates TLS may reach a server without TLS.
@@ -319,8 +319,8 @@ def _logs(placed: Placed, read: str) -> dict[str, str]:
     Both are the first process's: /dev/stdout is the server's own, which the server may have closed.
     """
     files = sorted(set(re.findall(rf"{re.escape(placed.places.logs)}/[\w.-]+", read)))
-    found = dict.fromkeys(files, "/proc/1/fd/2")
+    targets = dict.fromkeys(files, "/proc/1/fd/2")
     requests = placed.case.settings["access_log"]
-    if requests in found:
-        found[requests] = "/proc/1/fd/1"
-    return found
+    if requests in targets:
+        targets[requests] = "/proc/1/fd/1"
+    return targets

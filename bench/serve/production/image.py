@@ -77,8 +77,8 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     """
     description = project.description
     if not project.overlaid:
-        found = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
-        return {**found, "base": _base(PYTHON, host["release"]), "image": description.image}
+        values = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
+        return {**values, "base": _base(PYTHON, host["release"]), "image": description.image}
     left_out = [".git", *environments.FOLDERS]
     if description.env_file:
         left_out.append(description.env_file)

@@ -164,10 +164,10 @@ def decode(path: Path, listed: dict[str, Any]) -> Inventory:
 def _members(group: str, listed: dict[str, Any]) -> list[str]:
     """The hosts of a group and of the groups below it."""
     table = listed.get(group, {})
-    found = list(table.get("hosts", ()))
+    hosts = list(table.get("hosts", ()))
     for child in table.get("children", ()):
-        found += _members(child, listed)
-    return list(dict.fromkeys(found))
+        hosts += _members(child, listed)
+    return list(dict.fromkeys(hosts))
 
 
 def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, Any]) -> Host:

@@ -23,7 +23,7 @@ COMMENTS = ("#", ";", "//", '"""')
 
 def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
     """Rows of limit, value, file and first line with the value; file and line are empty if no file has the value."""
-    found, case, places = [], placed.case, placed.places
+    limit_rows, case, places = [], placed.case, placed.places
     for what, (name, unit) in LIMITS.items():
         value = places.static_root
         if name != "static_root":
@@ -31,8 +31,8 @@ def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
         file, words = next(_lines(name, placed), ("", ""))
         if not file and name in {server.instances for server in case.servers}:
             file, words = "systemd/", "a unit for each"
-        found.append((what, f"{value}{unit}", file, words))
-    return found
+        limit_rows.append((what, f"{value}{unit}", file, words))
+    return limit_rows
 
 
 def _lines(name: str, placed: Placed) -> Iterator[tuple[str, str]]:
@@ -54,8 +54,8 @@ def _before(uses: re.Pattern[str], texts: list[str]) -> Iterator[str]:
     """The beginning of each line with the value."""
     for text in texts:
         for line in text.splitlines():
-            if found := uses.match(line):
-                yield found[1]
+            if match := uses.match(line):
+                yield match[1]
 
 
 def _directive(before: str) -> str:

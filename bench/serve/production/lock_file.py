@@ -22,23 +22,23 @@ _NEEDED_BY = re.compile(r"(?m)^    # +(?:via )?([\w.-]+)$")
 @functools.cache
 def _entries() -> Mapping[str, str]:
     """The text of each package, by name; all texts of a package that differs by Python."""
-    found: dict[str, str] = {}
+    text_by_name: dict[str, str] = {}
     for entry in _ENTRY.finditer((paths.KIT / LOCK).read_text("utf-8")):
         name = canonicalize_name(entry[1])
-        found[name] = found.get(name, "") + entry[0] + "\n"
-    return found
+        text_by_name[name] = text_by_name.get(name, "") + entry[0] + "\n"
+    return text_by_name
 
 
 @functools.cache
 def _needs() -> Mapping[str, list[str]]:
     """The dependencies of each package, by name."""
-    found: dict[str, list[str]] = {}
+    dependencies: dict[str, list[str]] = {}
     for entry in re.split(r"(?m)^(?=\w)", (paths.KIT / LOCK).read_text("utf-8")):
         name = canonicalize_name(entry.partition("==")[0])
         for other in _NEEDED_BY.findall(entry):
             if other != "via":
-                found.setdefault(canonicalize_name(other), []).append(name)
-    return found
+                dependencies.setdefault(canonicalize_name(other), []).append(name)
+    return dependencies
 
 
 def pinned(wanted: Iterable[str], there: Collection[str] = ()) -> str:

@@ -193,9 +193,9 @@ def _with_host_programs(case: Case, places: HostPaths) -> Case:
         if server.distribution or server.requirements:
             folder = f"{places.venv}/bin"
         programs[server.name] = Path(folder, server.programs[0])
-        found = {name: first for name, (first, *_) in compatibility.modules_of(server, case.layers).items()}
+        debian_modules = {name: first for name, (first, *_) in compatibility.modules_of(server, case.layers).items()}
         # Commands on the host build some modules.
-        texts = {**found, **server.host_modules}
+        texts = {**debian_modules, **server.host_modules}
         modules[server.name] = {name: render.text(text, places.names, server.name) for name, text in texts.items()}
     return replace(case, programs=programs, modules=modules)
 
@@ -293,11 +293,11 @@ def _of_environment(placed: Placed) -> dict[str, list[str]]:
 
 def _versions(case: Case, release: Release) -> list[str]:
     """The release's versions of programs that the files depend on, such as `systemd 252`."""
-    found = [f"systemd {release.systemd}", f"Python {release.python}"]
+    versions = [f"systemd {release.systemd}", f"Python {release.python}"]
     for name in packages(case.servers, case.services, case.layers):
         if name in release.packages:
-            found.append(f"{name} {release.packages[name]}")
-    return found
+            versions.append(f"{name} {release.packages[name]}")
+    return versions
 
 
 def _of_users(placed: Placed, of_host: list[Unit]) -> dict[str, Any]:
@@ -396,29 +396,29 @@ def _services_in_place(placed: Placed) -> dict[str, list[str]]:
 
 def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
     """The services started by packages of the servers and of their exporters, each once."""
-    found: list[str] = []
+    services: list[str] = []
     for server in servers:
-        found += server.services
+        services += server.services
     for _, metrics in units.with_metrics(servers, case):
-        found += metrics.services
-    return list(dict.fromkeys(found))
+        services += metrics.services
+    return list(dict.fromkeys(services))
 
 
 def _figures(placed: Placed) -> list[tuple[str, str, str]]:
     """The name of each server with figures for monitoring, their URL and their form."""
     context = render.site_context(placed)
-    found = []
+    figures = []
     for server, metrics in units.with_metrics(placed.case.servers, placed.case):
-        found.append((server.name, render.text(metrics.url, context, f"{server.name} metrics"), metrics.about))
-    return found
+        figures.append((server.name, render.text(metrics.url, context, f"{server.name} metrics"), metrics.about))
+    return figures
 
 
 def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
     """The Debian packages of the servers' exporters."""
-    found: list[str] = []
+    names: list[str] = []
     for _, metrics in units.with_metrics(servers, case):
-        found += metrics.packages
-    return found
+        names += metrics.packages
+    return names
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:

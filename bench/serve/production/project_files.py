@@ -126,8 +126,8 @@ def _of_overlay(project: UnderTest, places: HostPaths) -> dict[str, Any]:
         return {"locks": places.project, "cache_url": cache_url, "sqlite": [], "database_cache": False}
     (cache_url,) = opened.renamed({cache_url: ""})
     facts = project.facts
-    found = {"sqlite": sorted(facts.database_files), "database_cache": facts.has_database_cache}
-    return {**found, "locks": places.conf, "cache_url": cache_url}
+    databases = {"sqlite": sorted(facts.database_files), "database_cache": facts.has_database_cache}
+    return {**databases, "locks": places.conf, "cache_url": cache_url}
 
 
 def _of_own_settings(project: UnderTest) -> dict[str, Any]:
@@ -245,26 +245,26 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     # Files in a release would disappear with the release.
     files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
     allowed = project.description.allow
-    found = {SETTINGS: opened.OVERLAY, "OVERLAID_SETTINGS": project.project.settings}
+    variables = {SETTINGS: opened.OVERLAY, "OVERLAID_SETTINGS": project.project.settings}
     if case.servers[0].interface == "asgi":
-        found |= opened.overlaid_asgi(project)
-    found |= {name: value for name, value in project.project.from_manage.items() if name != PATH}
-    found |= static
+        variables |= opened.overlaid_asgi(project)
+    variables |= {name: value for name, value in project.project.from_manage.items() if name != PATH}
+    variables |= static
     if files:
-        found["BENCHAPP_DATABASE_FILES"] = json.dumps(files, separators=(",", ":"))
+        variables["BENCHAPP_DATABASE_FILES"] = json.dumps(files, separators=(",", ":"))
     if has_uploads(project):
-        found["BENCHAPP_MEDIA_ROOT"] = places.media_root
+        variables["BENCHAPP_MEDIA_ROOT"] = places.media_root
     if allowed:
-        found["BENCHAPP_ALLOW"] = json.dumps(allowed, separators=(",", ":"))
-    return found | opened.page_environment(project) | kept
+        variables["BENCHAPP_ALLOW"] = json.dumps(allowed, separators=(",", ":"))
+    return variables | opened.page_environment(project) | kept
 
 
 def _read_names() -> set[str]:
     """The variables of the settings laid over a project, options of layers aside."""
-    found: set[str] = set()
+    variables: set[str] = set()
     for path in (paths.KIT / "benchapp_overlay").glob("*.py"):
-        found.update(re.findall(r'"(BENCHAPP_\w+)"', path.read_text("utf-8")))
-    return found
+        variables.update(re.findall(r'"(BENCHAPP_\w+)"', path.read_text("utf-8")))
+    return variables
 
 
 def repository(folder: Path) -> Path:
@@ -322,11 +322,11 @@ def _pinned(case: Case) -> list[str]:
     """A requirement for each missing distribution, in the version of the kit's lock file."""
     text = (paths.KIT / lock_file.LOCK).read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", text))
-    found = []
+    requirements = []
     for name in missing(case):
         version = versions.get(name) or programs.distribution_version(name)
-        found.append("==".join(filter(None, [name, version])))
-    return found
+        requirements.append("==".join(filter(None, [name, version])))
+    return requirements
 
 
 def _locks(case: Case) -> list[Path]:

@@ -128,10 +128,10 @@ class _Writing:
         root = self.folder / HOSTS / share.host.name
         target = _below(root, self.placed.places.conf)
         target.mkdir(parents=True)
-        found = units.units(placed, share)
+        host_units = units.units(placed, share)
         # All hosts have the same users.
         users = dict.fromkeys(unit.program.user for unit in units.units(placed))
-        context = self._context(share, placed, found) | {"users": list(users)}
+        context = self._context(share, placed, host_units) | {"users": list(users)}
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL]
         if not share.application:
             left_out += OF_APPLICATION
@@ -152,7 +152,7 @@ class _Writing:
         written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed().line, "utf-8")
-        variables = self._variables(share, context, found)
+        variables = self._variables(share, context, host_units)
         variables["unit_files"] = sorted(path.name for path in written if path.is_relative_to(_below(root, UNITS)))
         return [*written, digest, self._write_variables(share.host, variables)]
 
@@ -285,10 +285,10 @@ def _place(root: Path, conf: Path, name: str) -> Path:
 
 def _digest(files: list[Path], root: Path) -> str:
     """A digest of a host's files, for the host's record of the version that its servers have read."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(files):
-        found.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
-    return f"{found.hexdigest()}\n"
+        digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return f"{digest.hexdigest()}\n"
 
 
 def _below(root: Path, place: str) -> Path:

@@ -102,7 +102,7 @@ class Split:
         wanted = [self.database, *self.web, self.front]
         if self.case.services:
             wanted.insert(1, self.cache)
-        found = []
+        roles = []
         for host in dict.fromkeys(filter(None, wanted)):
             servers: list[Server] = []
             if host in self.web:
@@ -112,8 +112,8 @@ class Split:
             services: tuple[Service, ...] = ()
             if host == self.cache:
                 services = self.case.services
-            found.append(HostRole(host, tuple(servers), services, host == self.web[0]))
-        return found
+            roles.append(HostRole(host, tuple(servers), services, host == self.web[0]))
+        return roles
 
     @property
     def idle(self) -> tuple[Host, ...]:
@@ -147,9 +147,9 @@ class Split:
 
     def reached(self, share: HostRole, placed: Placed) -> dict[int, list[Host]]:
         """The ports of a host open to other hosts, with the allowed hosts, for the firewall."""
-        found: dict[int, list[Host]] = {}
+        users_by_port: dict[int, list[Host]] = {}
         if self.split and share.application:
-            found |= {address.port: [self.front] for address in placed.listens[self.inner[-1].name]}
+            users_by_port |= {address.port: [self.front] for address in placed.listens[self.inner[-1].name]}
         for name, address in placed.places.shared.items():
             if address.host == share.host.address:
                 # The web server may read the cache itself; only the site uses a door.
@@ -157,8 +157,8 @@ class Split:
                 users = [*self.web]
                 if not door and self.front not in users:
                     users.append(self.front)
-                found[address.port] = users
-        return found
+                users_by_port[address.port] = users
+        return users_by_port
 
     def _one(self, group: str) -> Host:
         return next(iter(self.inventory.of(group)), self.web[0])

@@ -82,13 +82,13 @@ def _wanted(project: UnderTest) -> dict[str, str]:
     for distribution in _packages(project):
         name = canonicalize_name(distribution.metadata["Name"])
         wanted[f"{name} {distribution.version}"] = distribution.metadata["Requires-Python"]
-    found = {}
+    specifiers = {}
     for who, python in wanted.items():
         with contextlib.suppress(InvalidSpecifier):
             if python:
                 SpecifierSet(python)
-                found[who] = python
-    return found
+                specifiers[who] = python
+    return specifiers
 
 
 def _table(folder: Path) -> dict[str, Any]:
@@ -96,15 +96,15 @@ def _table(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     if not file.is_file():
         file = repository(folder) / FILE
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     if file.is_file():
-        found = tomllib.loads(file.read_text("utf-8")).get("project", {})
-    return found
+        table = tomllib.loads(file.read_text("utf-8")).get("project", {})
+    return table
 
 
 def listed(project: UnderTest) -> frozenset[str]:
     """The canonical names of the installed packages of the project's list, and of their dependencies."""
-    return frozenset(canonicalize_name(found.metadata["Name"]) for found in _packages(project))
+    return frozenset(canonicalize_name(package.metadata["Name"]) for package in _packages(project))
 
 
 def _packages(project: UnderTest) -> list[Distribution]:
@@ -148,13 +148,13 @@ def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribu
     if listing(place) == "requirements.txt":
         lines = list(_lines(place / "requirements.txt"))
     left = [*_names(lines), "django"]
-    found: list[str] = []
+    names: list[str] = []
     while left:
         name = left.pop()
-        if name in installed and name not in found:
-            found.append(name)
+        if name in installed and name not in names:
+            names.append(name)
             left += _names(installed[name].requires or [])
-    return found
+    return names
 
 
 def _place_of_list(folder: Path) -> Path:
@@ -178,10 +178,10 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _names(lines: Iterable[str]) -> list[str]:
     """The packages of these requirements, without those of extras and of other systems."""
-    found: list[str] = []
+    names: list[str] = []
     for line in lines:
         with contextlib.suppress(InvalidRequirement):
             requirement = Requirement(line.partition(" #")[0].partition(" --")[0].strip())
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                found.append(canonicalize_name(requirement.name))
-    return found
+                names.append(canonicalize_name(requirement.name))
+    return names

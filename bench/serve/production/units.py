@@ -79,11 +79,11 @@ class Unit:
         """The unit that serves during this one's restart."""
         name = f"{self.name}-standin"
         command = " ".join([self.command, *self.added])
-        found = replace(self, name=name, stands_in=self.name, has_stand_in=False, command=command)
+        unit = replace(self, name=name, stands_in=self.name, has_stand_in=False, command=command)
         if not self.own_socket:
-            return found
+            return unit
         own = self.own_socket.replace(self.name, name)
-        return replace(found, command=self.command.replace(self.own_socket, own), own_socket=own)
+        return replace(unit, command=self.command.replace(self.own_socket, own), own_socket=own)
 
     @property
     def stop_signal(self) -> str:
@@ -113,18 +113,18 @@ class Log:
 
 def units(placed: Placed, share: HostRole | None = None) -> list[Unit]:
     """A unit for each program, and for each exporter of figures: all, or those of a host."""
-    found = []
+    result = []
     for program in programs(placed):
         if share and not share.runs(program):
             continue
         if program.server:
-            found.append(_of_server(program, program.server, placed))
+            result.append(_of_server(program, program.server, placed))
         else:
-            found.append(_of_other(program, placed))
+            result.append(_of_other(program, placed))
     for server, metrics in with_metrics((share or placed.case).servers, placed.case):
         if metrics.start:
-            found.append(_of_exporter(server, metrics.start, placed))
-    return found
+            result.append(_of_exporter(server, metrics.start, placed))
+    return result
 
 
 def with_metrics(servers: Sequence[Server], case: Case) -> list[tuple[Server, Metrics]]:
@@ -162,12 +162,12 @@ def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
     for files in render.server_files(server, case).values():
         text += "\n".join(path.read_text("utf-8") for path in files)
     named = sorted(set(OTHER_LOG.findall(text)))
-    found = [name.replace("{{ logs }}", placed.places.logs) for name in named]
+    files_of_logs = [name.replace("{{ logs }}", placed.places.logs) for name in named]
     # A web server behind another has the file, too, and does not read it.
     outermost = server == case.stack.servers[-1] and case.settings["access_log"] != NO_LOG
     if outermost and ACCESS in text:
-        found.append(str(case.settings["access_log"]))
-    return tuple(found)
+        files_of_logs.append(str(case.settings["access_log"]))
+    return tuple(files_of_logs)
 
 
 def _of_other(program: Program, placed: Placed) -> Unit:

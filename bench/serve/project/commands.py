@@ -212,8 +212,10 @@ def static_names(project: UnderTest) -> dict[str, str]:
     """
     manifest = project.static_root / MANIFEST
     if project.static_root.is_dir() and not manifest.exists():
-        found = (path.relative_to(project.static_root) for path in project.static_root.rglob("*") if path.is_file())
-        return {str(path): str(path) for path in found}
+        relative_paths = (
+            path.relative_to(project.static_root) for path in project.static_root.rglob("*") if path.is_file()
+        )
+        return {str(path): str(path) for path in relative_paths}
     try:
         names: dict[str, str] = json.loads(manifest.read_text("utf-8"))["paths"]
     except (OSError, ValueError, KeyError):
@@ -228,10 +230,10 @@ def rows(project: UnderTest, database_url: str, identity: Identity) -> tuple[int
         return None, None
     printed = manage(project, shlex.split(command), site_environment(project, database_url), identity)
     try:
-        found = msgspec.json.decode(printed, type=dict[str, int | None])
+        counts = msgspec.json.decode(printed, type=dict[str, int | None])
     except msgspec.DecodeError:
         raise BenchError(
             f"manage.py {command}: printed {printed[:80]!r}, not numbers of rows as JSON; correct rows in {FILE}"
         ) from None
-    seed = found.pop("seed", None)
-    return sum(number or 0 for number in found.values()), seed
+    seed = counts.pop("seed", None)
+    return sum(number or 0 for number in counts.values()), seed

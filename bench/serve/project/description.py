@@ -150,8 +150,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The schedule in the words of cron."""
         if self.schedule in NAMED_TIMES:
             return NAMED_TIMES[self.schedule]
-        if found := _EACH_DAY.fullmatch(self.schedule):
-            return f"{int(found[2])} {int(found[1])} * * *"
+        if match := _EACH_DAY.fullmatch(self.schedule):
+            return f"{int(match[2])} {int(match[1])} * * *"
         return f"*/{self.schedule.rpartition('/')[2]} * * * *"
 
 
@@ -424,14 +424,14 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
         response, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BenchError(f"{folder / 'manage.py'}: {python} cannot run it: {error}; {name_them}") from None
-    found: dict[str, str] = msgspec.json.decode(response or b"{}")
-    if "DJANGO_SETTINGS_MODULE" not in found:
+    variables: dict[str, str] = msgspec.json.decode(response or b"{}")
+    if "DJANGO_SETTINGS_MODULE" not in variables:
         remedy = name_them
         cannot_import_django = "django" in why.lower() and "Error" in why
         if cannot_import_django or environments.lacks_package(folder, why):
             remedy = environments.remedy(folder, python)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _wsgi_defaults(roots: Sequence[Path], settings: str, words: Description) -> dict[str, str]:
@@ -446,17 +446,17 @@ def _wsgi_defaults(roots: Sequence[Path], settings: str, words: Description) -> 
     for module, root in itertools.product(modules, roots):
         file = root / f"{module.replace('.', '/')}.py"
         if os.access(file, os.R_OK):
-            found = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace")))
-            found.pop("DJANGO_SETTINGS_MODULE", None)
-            return found
+            defaults = dict(DEFAULT_VARIABLE.findall(file.read_text("utf-8", "replace")))
+            defaults.pop("DJANGO_SETTINGS_MODULE", None)
+            return defaults
     return {}
 
 
 def _projects_below(folder: Path) -> list[Path]:
     """The folders with a manage.py at the first level below this one that has any, as in a repository of parts."""
     for pattern in ("*/manage.py", "*/*/manage.py", "*/*/*/manage.py"):
-        found = [path.parent for path in sorted(folder.glob(pattern))]
-        own = [path for path in found if not NOT_OWN & set(path.relative_to(folder).parts)]
+        folders = [path.parent for path in sorted(folder.glob(pattern))]
+        own = [path for path in folders if not NOT_OWN & set(path.relative_to(folder).parts)]
         if own:
             return own
     return []
@@ -546,10 +546,10 @@ def _variables(words: Description, described: Path) -> dict[str, str]:
         raise BenchError(f"{path}: {error.strerror}; {remedy}") from None
     except UnicodeDecodeError:
         raise BenchError(f"{path}: it is not UTF-8; {remedy}") from None
-    found = {}
+    variables = {}
     for binding in dotenv.parser.parse_stream(io.StringIO(text)):
         if binding.error or (binding.key and binding.value is None) or "\0" in (binding.value or ""):
             raise BenchError(f"{path}:{binding.original.line}: not NAME=value; correct the line")
         if binding.key:
-            found[binding.key] = binding.value or ""
-    return found
+            variables[binding.key] = binding.value or ""
+    return variables

@@ -70,12 +70,12 @@ def _around(folder: Path) -> list[Path]:
 
 def _listings(folder: Path) -> list[str]:
     """The files of `CREATED_BY` in the folder. A library that poetry manages has no lock file, but a table."""
-    found = [name for name in CREATED_BY if (folder / name).is_file()]
+    names = [name for name in CREATED_BY if (folder / name).is_file()]
     with contextlib.suppress(OSError, ValueError):
         table = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
-        if "poetry" in table.get("tool", {}) and "poetry.lock" not in found:
-            found.append("poetry.lock")
-    return found
+        if "poetry" in table.get("tool", {}) and "poetry.lock" not in names:
+            names.append("poetry.lock")
+    return names
 
 
 def _active() -> Path | None:

@@ -132,17 +132,17 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
 
 def silent_caches(project: UnderTest) -> dict[str, str]:
     """A line with the remedy for each cache, `CACHES['default']`, in a server of this machine that does not respond."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     if not project.overlaid:
         # The caches of settings that read the kit's variables may be the kit's.
-        return found
+        return problems
     for name, command in project.facts.cache_servers.items():
         if why := project.facts.silent.get(name):
             what = name
             if name == project.facts.session_cache:
                 what = f"{name} with the sessions"
-            found[name] = f"{what} does not respond: {why}; {START.format(command)}"
-    return found
+            problems[name] = f"{what} does not respond: {why}; {START.format(command)}"
+    return problems
 
 
 def require_sessions(project: UnderTest) -> None:
@@ -172,8 +172,8 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
         environment = {**commands.site_environment(project, url), **env}
         response = commands.manage(project, command, environment, identity, timeout_s=IMPORT_TIMEOUT_S)
         # What the project prints itself stands before.
-        found: dict[str, Any] = json.loads(response.strip().rpartition("\n")[2])
-        return found
+        pages: dict[str, Any] = json.loads(response.strip().rpartition("\n")[2])
+        return pages
 
     rendered = render(*_named(project), HOME, UNKNOWN_PATH)
     if not project.facts.rows_as_served and rendered[HOME]["status"] != 200:

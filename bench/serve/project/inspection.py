@@ -93,10 +93,10 @@ class InspectedPage(msgspec.Struct, frozen=True):
     @property
     def cause_of_error(self) -> str:
         """The line of the project that raised the error: `shop/views.py:7`; else empty."""
-        found = re.search(r"\(([^()]+:\d+)\)$", self.error or "")
-        if not found:
+        match = re.search(r"\(([^()]+:\d+)\)$", self.error or "")
+        if not match:
             return ""
-        return found[1]
+        return match[1]
 
     @property
     def words(self) -> str:
@@ -259,13 +259,13 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def unfit(self) -> dict[str, str]:
         """The settings that no server can be configured for: why."""
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         if self.static_url and not FOLDERS.fullmatch(self.static_url):
-            found["STATIC_URL"] = f"is {self.static_url!r}: only a path such as /static/ can be served here"
+            problems["STATIC_URL"] = f"is {self.static_url!r}: only a path such as /static/ can be served here"
         for setting, name in (("SESSION_COOKIE_NAME", self.session_cookie), ("CSRF_COOKIE_NAME", self.csrf_cookie)):
             if not TOKEN.fullmatch(name):
-                found[setting] = f"is {name!r}: no cookie has such a name (RFC 6265, section 4.1.1)"
-        return found
+                problems[setting] = f"is {name!r}: no cookie has such a name (RFC 6265, section 4.1.1)"
+        return problems
 
 
 def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
@@ -304,10 +304,10 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
     if not response:
         remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
         raise BenchError(f"{project.folder}: {project.python} cannot look at it: {why}; {remedy}")
-    found = msgspec.json.decode(response)
-    if "problem" in found:
-        raise BenchError(_words(project, **found["problem"]))
-    return msgspec.convert(found, Facts)
+    decoded = msgspec.json.decode(response)
+    if "problem" in decoded:
+        raise BenchError(_words(project, **decoded["problem"]))
+    return msgspec.convert(decoded, Facts)
 
 
 def beginning_at(description: Description, start: str | None) -> Description:
@@ -394,11 +394,11 @@ def unread_variables(project: Project) -> tuple[str, ...]:
         "ALLOWED_HOSTS": f"{host},127.0.0.1",
         "DEBUG": "0",
     }
-    found = inspect(structs.replace(project, env={**project.env, **given}))
+    facts = inspect(structs.replace(project, env={**project.env, **given}))
     are_read = {
-        "DATABASE_URL": found.database_files.get("default") == file,
-        "BENCHAPP_STATIC_ROOT": found.static_root == folder,
-        "ALLOWED_HOSTS": host in found.allowed_hosts,
-        "DEBUG": not found.debug,
+        "DATABASE_URL": facts.database_files.get("default") == file,
+        "BENCHAPP_STATIC_ROOT": facts.static_root == folder,
+        "ALLOWED_HOSTS": host in facts.allowed_hosts,
+        "DEBUG": not facts.debug,
     }
     return tuple(name for name, is_read in are_read.items() if not is_read)

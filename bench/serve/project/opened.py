@@ -156,8 +156,8 @@ class UnderTest:
         if self.version and self.layered.sites:
             reads = (self.layered.base, *map(Path, self.layered.sites))
         elif self.recorded:
-            found = self._interpreter
-            reads = (self.folder, Path(found.base_prefix), *map(Path, found.sites))
+            interpreter = self._interpreter
+            reads = (self.folder, Path(interpreter.base_prefix), *map(Path, interpreter.sites))
         return worker(folder, reads)
 
     def served_by(self, version: str) -> UnderTest:
@@ -312,8 +312,8 @@ class UnderTest:
         if self.recorded and self.facts.debug:
             notes.append("the project's DEBUG is on: it is served with DEBUG off")
         if self.description.first_pages == (self.description.start,) != (HOME,):
-            found = f"visitors begin at {self.description.start}, for / shows them no page"
-            notes.append(f"{found}; name other pages: public = [...] in [tool.benchapp] of {FILE}")
+            note = f"visitors begin at {self.description.start}, for / shows them no page"
+            notes.append(f"{note}; name other pages: public = [...] in [tool.benchapp] of {FILE}")
         return tuple(notes)
 
 
@@ -352,7 +352,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
         "media_url": media_url,
         "protected_url": description.protected,
         "session_cookie": cookies[0],
-        "session_cookie_re": re.sub(r"[^\w-]", lambda found: f"\\x{ord(found[0]):02x}", cookies[0]),
+        "session_cookie_re": re.sub(r"[^\w-]", lambda character: f"\\x{ord(character[0]):02x}", cookies[0]),
         "csrf_cookie": cookies[1],
         "login_re": _login_re(project),
         "health_paths": checks,
@@ -382,12 +382,12 @@ def _place(project: Project, application: str) -> dict[str, str]:
     """The place of the module of the WSGI application."""
     package, _, last = application.partition(":")[0].rpartition(".")
     below = package.replace(".", "/")
-    found = {"wsgi_folder": below or ".", "wsgi_file": f"{last}.py"}
+    place = {"wsgi_folder": below or ".", "wsgi_file": f"{last}.py"}
     for root in (".", *project.env.get("PYTHONPATH", "").split(":")):
         folder = Path(root, below)
         if (project.folder / folder / f"{last}.py").is_file():
-            return {**found, "wsgi_folder": str(folder)}
-    return found
+            return {**place, "wsgi_folder": str(folder)}
+    return place
 
 
 def overlaid_asgi(project: UnderTest) -> dict[str, str]:
@@ -400,12 +400,12 @@ def overlaid_asgi(project: UnderTest) -> dict[str, str]:
 
 def renamed(env: dict[str, str]) -> dict[str, str]:
     """The kit's variables under names that mean nothing in the settings of another project."""
-    found = {}
+    variables = {}
     for name, value in env.items():
         if name in SHARED_NAMES:
             name = f"{PREFIX}{name}"
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 def health_paths(project: UnderTest) -> tuple[str, ...]:
@@ -418,8 +418,8 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 
     Headers whose value a server's configuration might read as more than text are left out: no such page is stored.
     """
-    checks, found = project.description.health_checks, project.facts.pages
-    pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
+    checks, inspected = project.description.health_checks, project.facts.pages
+    pages = [page for page in inspected if page.status == 200 and page.path not in checks and page.is_html]
     first = pages[0].headers if pages else {}
     same = {}
     for name, value in first.items():
@@ -442,12 +442,12 @@ def page_environment(project: UnderTest) -> dict[str, str]:
     }
     if checks == OWN_CHECKS:
         variables["BENCHAPP_OWN_CHECKS"] = checks
-    found = {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project)))}
+    encoded = {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project)))}
     for name, value in variables.items():
         if value:
             # Compact JSON, without spaces: it stands in files of production, too.
-            found[name] = msgspec.json.encode(value).decode()
-    return found
+            encoded[name] = msgspec.json.encode(value).decode()
+    return encoded
 
 
 def bypass_re(project: UnderTest, probed: bool) -> str:
@@ -469,9 +469,9 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
         if path.endswith("/"):
             end = ""
         bypassing.append(re.escape(path[1:]) + end)
-    found = "|".join(bypassing)
+    expression = "|".join(bypassing)
     if not description.public or not project.overlaid:
-        return found
+        return expression
     public = []
     for path in description.public:
         if path == "/":
@@ -480,7 +480,7 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
             public.append(re.escape(path.strip("/")) + BELOW)
     if probed:
         public.append(PROBES)
-    return f"{found}|(?!{'|'.join(public)})"
+    return f"{expression}|(?!{'|'.join(public)})"
 
 
 def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
@@ -547,28 +547,28 @@ def _opened(project: Project, base: UnderTest | None = None, *, plain: bool = Fa
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
-    found = UnderTest(project, var, str(project.folder), base=base)
-    if not found.facts.application:
+    under_test = UnderTest(project, var, str(project.folder), base=base)
+    if not under_test.facts.application:
         why = "no application; write a wsgi.py, or"
-        if problem := found.facts.application_problem:
+        if problem := under_test.facts.application_problem:
             why = f"no application can be imported: {problem}; correct it, or"
         raise BenchError(f'{project.folder}: {why} name one: wsgi = "mysite.wsgi:application" in {FILE}')
-    found.begin_at(found.facts.start)
-    if found.overlaid:
+    under_test.begin_at(under_test.facts.start)
+    if under_test.overlaid:
         # What it says of them is read here, too: before a database is filled.
-        _ = found.names
+        _ = under_test.names
     elif not plain:
         inspection.require_environment(project)
     # A project has them in its own code, or not at all.
     in_sites = [name for name, layer in catalog.read().layers.items() if layer.in_site]
     if unknown := [name for name in project.description.layers if name not in in_sites]:
         raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites)}")
-    if found.facts.stale_problem:
-        raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
+    if under_test.facts.stale_problem:
+        raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {under_test.facts.stale_problem}; correct it")
     for entry in project.description.harmless:
-        if "." in entry and not entry.startswith("cookie:") and entry not in found.facts.middleware:
+        if "." in entry and not entry.startswith("cookie:") and entry not in under_test.facts.middleware:
             raise BenchError(f"{project.folder / FILE}: harmless names {entry}, which is not in MIDDLEWARE; correct it")
-    return found
+    return under_test
 
 
 def recorded_project(named: UnderTest, recorded: str, describe: str = "") -> UnderTest:

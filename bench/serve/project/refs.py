@@ -43,17 +43,17 @@ def choose(folder: Path, names: Sequence[str]) -> tuple[Ref, ...]:
 
     Raises BenchError for a folder without a repository, and for a name of no commit.
     """
-    found: dict[str, Ref] = {}
+    by_label: dict[str, Ref] = {}
     for name in names:
         label = LABEL_OF_TREE
         if name != AS_IT_IS:
             label = re.sub(r"[^\w.-]", "-", name)
-        if label in found:
+        if label in by_label:
             raise BenchError(f"--ref {name}: it is named {label} as another one is; name each once")
-        found[label] = Ref(label, "")
+        by_label[label] = Ref(label, "")
         if name != AS_IT_IS:
-            found[label] = Ref(label, _commit(folder, name))
-    return tuple(found.values())
+            by_label[label] = Ref(label, _commit(folder, name))
+    return tuple(by_label.values())
 
 
 def _commit(folder: Path, name: str) -> str:
@@ -81,13 +81,13 @@ def left_out(folder: Path) -> int:
 
 def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
     """Describe the commit of each label, and uncommitted changes."""
-    found = []
+    lines = []
     for ref in refs:
         if ref.commit:
             subject = git(folder, "log", "-1", "--format=%h %s", ref.commit).strip()
-            found.append(f"{ref.label} is commit {subject}")
+            lines.append(f"{ref.label} is commit {subject}")
         else:
-            found.append(f"{ref.label} is the tree as it is")
+            lines.append(f"{ref.label} is the tree as it is")
     if refs and (number := left_out(folder)):
         which = "--ref . has them"
         if not all(ref.commit for ref in refs):
@@ -95,8 +95,8 @@ def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
         files = f"{number} files are"
         if number == 1:
             files = "1 file is"
-        found.append(f"{files} changed or new and in no commit: {which}")
-    return found
+        lines.append(f"{files} changed or new and in no commit: {which}")
+    return lines
 
 
 def checkout(folder: Path, ref: Ref, below: Path) -> Path:

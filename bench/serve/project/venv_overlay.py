@@ -90,7 +90,7 @@ def own_packages(sites: tuple[str, ...]) -> frozenset[str]:
     for site in sites:
         if not any(Path(site).is_relative_to(venv) for venv in not_own):
             own.append(site)
-    return frozenset(canonicalize_name(found.metadata["Name"]) for found in distributions(path=own))
+    return frozenset(canonicalize_name(distribution.metadata["Name"]) for distribution in distributions(path=own))
 
 
 @functools.cache
@@ -129,20 +129,20 @@ def environment(python: Path, folder: Path) -> VenvOverlay:
 
     Raises BenchError if it cannot be made, or the kit's servers cannot be installed for this version of Python.
     """
-    found = query_interpreter(python)
+    interpreter = query_interpreter(python)
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive(folder / "lock", f"the environment {folder}"):
-        servers = kit_venv(found, python)
+        servers = kit_venv(interpreter, python)
         venv, note = place(folder), folder / "environment.json"
         commands = sorted(path.name for path in (servers / "bin").iterdir())
         # A tool of pipx or uv may be in another folder after an upgrade.
-        there = msgspec.json.encode([found, str(servers), commands, str(paths.KIT), _WITHOUT_CLONES])
+        there = msgspec.json.encode([interpreter, str(servers), commands, str(paths.KIT), _WITHOUT_CLONES])
         if not note.is_file() or note.read_bytes() != there:
             shutil.rmtree(venv, ignore_errors=True)
-            _make(venv, found, python, servers)
+            _make(venv, interpreter, python, servers)
             note.write_bytes(there)
-    sites = (*found.sites, *query_interpreter(servers / "bin" / "python").sites)
-    return VenvOverlay(venv, servers, sites, Path(found.base_prefix))
+    sites = (*interpreter.sites, *query_interpreter(servers / "bin" / "python").sites)
+    return VenvOverlay(venv, servers, sites, Path(interpreter.base_prefix))
 
 
 def place(folder: Path) -> Path:

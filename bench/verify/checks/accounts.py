@@ -47,9 +47,9 @@ def login_page(context: Context) -> Iterator[Finding]:
         return
     lines = chain.from_iterable(visitor.set_cookies for visitor in visitors)
     cookies = {line.split(";")[0] for line in lines}
-    for what, found in (("CSRF tokens", tokens), ("cookies", cookies)):
-        if len(found) != len(visitors):
-            yield Mismatch(f"GET {login} by {len(visitors)} visitors: as many {what}", f"{len(found)}")
+    for what, values in (("CSRF tokens", tokens), ("cookies", cookies)):
+        if len(values) != len(visitors):
+            yield Mismatch(f"GET {login} by {len(visitors)} visitors: as many {what}", f"{len(values)}")
 
 
 @check("post-without-token")

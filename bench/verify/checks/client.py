@@ -80,10 +80,10 @@ def inside_facts(context: Context, response: PageResponse) -> dict[str, Any]:
     """A worker's report on itself and on the request; raises NotTried without such a probe."""
     if response.status == 404:
         raise NotTried(NEEDS_PROBES)
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if response.status == 200:
-        found = json.loads(response.body)
-    return found
+        facts = json.loads(response.body)
+    return facts
 
 
 @check("unknown-host")
@@ -175,11 +175,11 @@ def interpreter(context: Context) -> Iterator[Finding]:
         raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
     response = yield from context.expect(INSIDE, status(200), when="(a site with the app `bench.serve.inside`)")
     if response.status == 200:
-        found = json.loads(response.body)
+        facts = json.loads(response.body)
         for name, expected in context.site.interpreter.items():
-            if found[name] != expected:
-                yield response.wrong(f"{name} {expected} inside a worker", str(found[name]))
-        if found["user_id"] == 0 and os.environ.get("BENCH_USER") != "root":
+            if facts[name] != expected:
+                yield response.wrong(f"{name} {expected} inside a worker", str(facts[name]))
+        if facts["user_id"] == 0 and os.environ.get("BENCH_USER") != "root":
             yield response.wrong("a worker of an ordinary user", "user id 0, root")
 
 
@@ -205,14 +205,14 @@ def _balanced(context: Context) -> Iterator[Finding]:
     response = yield from balancer.expect(INSIDE, status(200), headers=BALANCED)
     if response.status != 200:
         return
-    found = json.loads(response.body)
+    facts = json.loads(response.body)
     excuse = ""
-    if not found.get("client"):
+    if not facts.get("client"):
         excuse = "no address"
     for name, expected in BELIEVED.items():
-        if found.get(name, expected) != expected:
+        if facts.get(name, expected) != expected:
             words = f"{name} {expected} as the site sees it, by a trusted proxy"
-            yield response.wrong(words, str(found[name]), excuse=excuse)
+            yield response.wrong(words, str(facts[name]), excuse=excuse)
 
 
 @check("forwarded-for")
@@ -222,10 +222,10 @@ def forwarded_for(context: Context) -> Iterator[Finding]:
     for claimed in CLAIMED:
         for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
             response = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
-            found = inside_facts(context, response)
-            if found.get("client") == claimed:
+            facts = inside_facts(context, response)
+            if facts.get("client") == claimed:
                 yield response.wrong("another client than the first of X-Forwarded-For", f"client {claimed}")
-            if _has_web_server(context) and found.get("forwarded_for", "").startswith(claimed):
+            if _has_web_server(context) and facts.get("forwarded_for", "").startswith(claimed):
                 yield response.wrong("an X-Forwarded-For of the web server's", f"the client's, with {claimed}")
 
 
@@ -251,19 +251,19 @@ def underscores(context: Context) -> Iterator[Finding]:
 
 def _compared(context: Context, response: PageResponse) -> Iterator[Finding]:
     """Compare the client and the address as the site sees them."""
-    target, found = context.target, json.loads(response.body)
+    target, facts = context.target, json.loads(response.body)
     right = {"scheme": target.scheme, "host": target.netloc, "port": str(target.port)}
     if target.host in LOOPBACK:
         # The client's address as seen from elsewhere is not known here.
         right["client"] = target.source or CLIENT
     # Django makes addresses of Host only: few projects have a middleware for the port behind a front.
     excuses = {"port": "port"}
-    if not found["client"]:
+    if not facts["client"]:
         excuses["client"] = "no address"
     for name, expected in right.items():
-        if found[name] != expected:
+        if facts[name] != expected:
             excuse = excuses.get(name, "")
-            yield response.wrong(f"{name} {expected} as the site sees it", str(found[name]), excuse=excuse)
+            yield response.wrong(f"{name} {expected} as the site sees it", str(facts[name]), excuse=excuse)
 
 
 @check("odd-cookies")

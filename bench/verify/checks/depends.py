@@ -175,9 +175,9 @@ def _dependent_pages(context: Context) -> list[str]:
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 shown = list(pool.map(partial(_shows_session, context), paths))
                 context.showing_session = frozenset(compress(paths, shown))
-                found = list(pool.map(depends, paths))
+                answers = list(pool.map(depends, paths))
             context.dependent = sorted(
-                compress(paths, found), key=lambda path: "private" in context.get(path).names("Cache-Control")
+                compress(paths, answers), key=lambda path: "private" in context.get(path).names("Cache-Control")
             )
         return context.dependent
 
@@ -199,19 +199,19 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
     """Findings on a page of the project, for each header and cookie that changes the page."""
     if not (right := _differing_where_served(context, path, client)):
         return
-    found = []
+    pairs = []
     for single in client.singles():
         if rendered := _differing_where_served(context, path, single):
-            found.append((single, rendered))
-    for single, rendered in found or [(client, right)]:
+            pairs.append((single, rendered))
+    for single, rendered in pairs or [(client, right)]:
         yield from _both_orders(context, path, single, *rendered)
 
 
 def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[ExpectedPage, ExpectedPage] | None:
     """The two different pages; None if equal, or if the site refuses the client's host."""
-    found = _differing(context, path, client)
-    if found and found[0].status != REFUSED_HOST:
-        return found
+    pages = _differing(context, path, client)
+    if pages and pages[0].status != REFUSED_HOST:
+        return pages
     return None
 
 
@@ -269,10 +269,10 @@ def _both_orders(
                 response = sender.get(context, path)
                 got = _expected(context, response)
                 if not any(right.same(got) and right.location == got.location for right in allowed):
-                    wanted, found = allowed[0].difference(got.body) or ("another response", "the same text")
+                    wanted, actual_text = allowed[0].difference(got.body) or ("another response", "the same text")
                     words = f"status {allowed[0].status}, {wanted}"
                     what = f"GET {path}, {order} with {client.name}"
-                    yield response.wrong(words, f"status {got.status}, {found}", what)
+                    yield response.wrong(words, f"status {got.status}, {actual_text}", what)
                     return
 
 

@@ -222,8 +222,8 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
 def slow_rendering(context: Context) -> Iterator[Finding]:
     """A rendering that began before a write and ends after it is neither cached nor sent to later requests."""
     # Once without other clients, once with one: that client must get the new page, and may replace the old one.
-    with rows.new_rows(context, 2) as (writer, made):
-        for row, others in zip(made, (0, 1), strict=True):
+    with rows.new_rows(context, 2) as (writer, new_rows):
+        for row, others in zip(new_rows, (0, 1), strict=True):
             raced = race(context, writer, row, "edit", others)
             if raced is None:
                 yield NotTried(NO_RACE)
@@ -255,12 +255,12 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     kinds, raced_write = tuple(dict.fromkeys((*WRITES, *AUTHOR_WRITES))), "edit"
     if invalidates:
         kinds, raced_write = SILENT_WRITES, UNSIGNALLED
-    with rows.new_rows(context, len(kinds) + 2) as (writer, [untouched, *made, raced]):
-        for row in made:
+    with rows.new_rows(context, len(kinds) + 2) as (writer, [untouched, *written_rows, raced]):
+        for row in written_rows:
             rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[PendingPage] = []
         raced_page = race(context, writer, raced, raced_write)
-        for what, row in zip(kinds, made, strict=True):
+        for what, row in zip(kinds, written_rows, strict=True):
             waited += rows.waiting(context, writer.write(row, what), row, bound_s, what)
         if raced_page:
             waited.append(after_race(raced_page[0], bound_s))
@@ -353,7 +353,7 @@ def _stale(context: Context, path: str, right: ExpectedPage, until: float) -> It
         return difference or ("another status", "the text from before")
 
     response = rows.until(context, path, lambda response: wrong(response) is None, until)
-    if found := wrong(response):
-        expected, got = found
+    if mismatch := wrong(response):
+        expected, got = mismatch
         words = f"GET {path} after the described write"
         yield response.wrong(f"status {right.status}, {expected}", f"status {response.status}, {got}", words)

@@ -84,18 +84,18 @@ def orders(context: Context) -> Iterator[Finding]:
     everybody = readers(context)
 
     def read(pages: Iterable[str]) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for path, order in zip(pages, permutations(everybody), strict=False):
             # Each twice: the second response may be a hit.
             for reader in (*order, *order):
-                found += _not_theirs(reader, response := reader.get(path), everybody, own=True)
-                found += _anonymous(context, reader, response)
-        return found
+                findings += _not_theirs(reader, response := reader.get(path), everybody, own=True)
+                findings += _anonymous(context, reader, response)
+        return findings
 
     kinds = ([context.site.url("home")], lists, details, [hits.new_path() for _ in permutations(everybody)])
     with ThreadPoolExecutor(len(kinds)) as pool:
-        for found in pool.map(read, map(cycle, kinds)):
-            yield from found
+        for findings in pool.map(read, map(cycle, kinds)):
+            yield from findings
     yield from _shared(everybody)
 
 
@@ -221,15 +221,15 @@ def personal_at_once(context: Context) -> Iterator[Finding]:
         return reader, reader.post(path, {TOKEN: reader.token(path) or ""})
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(visit, range(AT_ONCE)))
+        visits = list(pool.map(visit, range(AT_ONCE)))
     tokens: set[str] = set()
     cookies: set[str] = set()
-    for reader, _ in found:
+    for reader, _ in visits:
         tokens |= reader.tokens
         if cookie := reader.cookies.get(context.site.token_cookie):
             cookies.add(cookie)
     for what, given in (("tokens", tokens), ("cookies", cookies)):
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")
-    for _, response in found:
+    for _, response in visits:
         yield from context.judge(response, status(200), when="with its own token")

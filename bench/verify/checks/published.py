@@ -228,8 +228,8 @@ def odd_websockets(context: Context) -> Iterator[Finding]:
     for header in HANDSHAKES:
         if response := _tried(context, home, {**HANDSHAKE, **dict([header])}):
             yield from context.judge(response, no_server_error)
-    if found := _tracebacks(context) - before:
-        yield Mismatch(f"{len(HANDSHAKES)} odd handshakes: no traceback in the log", f"{found} of them")
+    if tracebacks := _tracebacks(context) - before:
+        yield Mismatch(f"{len(HANDSHAKES)} odd handshakes: no traceback in the log", f"{tracebacks} of them")
     for _ in range(hits.TIMES):
         yield from context.expect(home, status(200), when="after odd handshakes of WebSockets")
 

@@ -122,8 +122,8 @@ def static_files(context: Context) -> Iterator[Finding]:
     for path in dict.fromkeys((context.site.url("static_small"), context.site.url("static_large"))):
         response = context.first(path)
         length = str(len(response.body))
-        whole = header("Content-Length", length.__eq__, f"Content-Length {length}")
-        for right in (status(200), _typed(Path(path).suffix), _as_collected(context, path), whole):
+        length_header = header("Content-Length", length.__eq__, f"Content-Length {length}")
+        for right in (status(200), _typed(Path(path).suffix), _as_collected(context, path), length_header):
             yield from context.judge(response, right)
 
 
@@ -135,10 +135,10 @@ def _typed(suffix: str) -> Expectation:
 
 def _as_collected(context: Context, path: str) -> Expectation:
     """Expect the bytes of the project's file, if known."""
-    found = source(context.site, path)
-    if found is None:
+    content = source(context.site, path)
+    if content is None:
         return Expectation("any file", lambda response: None)
-    return body(found, f"the {len(found)} bytes of the project's file")
+    return body(content, f"the {len(content)} bytes of the project's file")
 
 
 @check("static-types")
@@ -195,10 +195,10 @@ def _lasts(control: str) -> bool:
 
 
 def _max_age(value: str | None) -> int:
-    found = re.search(r"\bmax-age=(\d+)", value or "")
-    if not found:
+    match = re.search(r"\bmax-age=(\d+)", value or "")
+    if not match:
         return 0
-    return int(found[1])
+    return int(match[1])
 
 
 @check("static-conditional")

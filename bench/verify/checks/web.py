@@ -213,7 +213,7 @@ def public_pages(context: Context) -> Iterator[Finding]:
     hit_count = requests = 0
     for path in paths:
         responses: list[PageResponse] = []
-        found: list[PageResponse] = []
+        hit_responses: list[PageResponse] = []
         for number in range(READERS):
             # Each visitor has the site's cookies and an analytics cookie.
             visitor = Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"})
@@ -225,11 +225,11 @@ def public_pages(context: Context) -> Iterator[Finding]:
                 hit_count += len(given)
                 requests += len(own)
             responses += own
-            found += given
-        for response in found:
+            hit_responses += given
+        for response in hit_responses:
             for line in response.all("Set-Cookie"):
                 yield response.wrong("a hit without Set-Cookie", line.partition("=")[0])
-        if not found:
+        if not hit_responses:
             yield _why(context, path, responses)
     yield Figure("hit_ratio_public_pages", hit_count / requests)
 

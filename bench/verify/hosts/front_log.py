@@ -32,8 +32,8 @@ class FrontLog:
             return None
         script = NEW_LINES.format(first=first + 1, path=self._path)
         lines = ssh.run(self._front, script, TIMEOUT_S, "its access log").encode().splitlines()
-        found = upstreams.by_address(lines) or {}
-        counts = {host.name: found.get(host.address, 0) for host in self._web}
+        by_address = upstreams.by_address(lines) or {}
+        counts = {host.name: by_address.get(host.address, 0) for host in self._web}
         # A log without a request for any web host does not show which one responded.
         if not any(counts.values()):
             return None

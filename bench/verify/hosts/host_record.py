@@ -28,9 +28,9 @@ def read(inventory: Inventory) -> Deployed:
     """The deployment on the front and the web hosts; raises BenchError if incomplete or inconsistent."""
     hosts = [host for host in inventory.hosts if WEB in host.groups or host == front_of(inventory)]
     with ThreadPoolExecutor(len(hosts)) as pool:
-        found = list(pool.map(_of_host, hosts))
-    first, deployed = hosts[0], found[0]
-    for host, other in zip(hosts, found, strict=True):
+        deployments = list(pool.map(_of_host, hosts))
+    first, deployed = hosts[0], deployments[0]
+    for host, other in zip(hosts, deployments, strict=True):
         if other != deployed:
             both = f"{host.name} has {other.words}, {first.name} has {deployed.words}"
             raise BenchError(f"{both}; {PLAYBOOK} again, so that all hosts have the same")
@@ -43,12 +43,12 @@ def must_be(deployed: Deployed, stacks: Iterable[str], layers: Iterable[str], op
     option  the option for the stack on the command line
     """
     known = catalog.read()
-    for word, wanted, there, look in (
+    for word, wanted, there, lookup in (
         (option, stacks, deployed.stack, known.stack),
         ("--layer", layers, deployed.layer, known.joined_layers),
     ):
         for name in wanted:
-            look(name)
+            lookup(name)
             if name != there:
                 raise BenchError(f"{word} {name}: the hosts have {deployed.words}; deploy it there first")
 

@@ -148,24 +148,24 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
     """All web hosts have the same static files, and the front serves each of them."""
     hosts = list(dict.fromkeys([*deployed.web, deployed.front_host]))
     with ThreadPoolExecutor(len(hosts)) as pool:
-        found = dict(zip(hosts, pool.map(lambda host: _files(host, deployed.static_root), hosts), strict=True))
+        files = dict(zip(hosts, pool.map(lambda host: _files(host, deployed.static_root), hosts), strict=True))
     first = deployed.web[0]
     for host in hosts[1:]:
         # Older releases leave files, too, and not the same ones on each host.
-        both = found[host].keys() & found[first].keys()
+        both = files[host].keys() & files[first].keys()
         if host not in deployed.web:
             both.discard(MANIFEST)
-        if wrong := [name for name in sorted(both) if found[host][name] != found[first][name]]:
+        if wrong := [name for name in sorted(both) if files[host][name] != files[first][name]]:
             yield Mismatch(
                 f"{host.name}: {wrong[0]} as on {first.name}", f"{plural(len(wrong), 'file')} with other bytes"
             )
     for host in deployed.web:
-        if missing := sorted(found[host].keys() - found[deployed.front_host].keys() - {MANIFEST}):
+        if missing := sorted(files[host].keys() - files[deployed.front_host].keys() - {MANIFEST}):
             yield Mismatch(
                 f"{deployed.front_host.name}: {missing[0]} of {host.name}", f"{plural(len(missing), 'file')} missing"
             )
-    yield Figure("static_files", len(found[first]))
-    yield from _served(deployed, found[first])
+    yield Figure("static_files", len(files[first]))
+    yield from _served(deployed, files[first])
 
 
 def _files(host: Host, root: str) -> dict[str, str]:
@@ -218,12 +218,12 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 def prove(deployed: HostsContext, progress: Progress | None = None) -> list[Outcome]:
     """The outcome of each proof; raises BenchError if a host or the site's commands cannot be used any more."""
     checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
-    found = []
+    outcomes = []
     for number, check in enumerate(checks):
         if progress:
             progress(number, len(checks), check)
-        found.append(outcome(deployed.front, check, findings(check, deployed.front)))
-    return found
+        outcomes.append(outcome(deployed.front, check, findings(check, deployed.front)))
+    return outcomes
 
 
 def _check(name: str, group: str, proof: Proof, deployed: HostsContext) -> Check:

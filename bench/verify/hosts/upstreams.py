@@ -14,7 +14,7 @@ ADDRESS = re.compile(rb"([0-9.]+):[0-9]+$")
 
 def by_address(lines: Iterable[bytes]) -> dict[str, int] | None:
     """Number of requests by application; None for a log without addresses."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     names_addresses = False
     for line in lines:
         field = UPSTREAM.search(line.rstrip())
@@ -24,10 +24,10 @@ def by_address(lines: Iterable[bytes]) -> dict[str, int] | None:
         if field:
             address = ADDRESS.search(field[1])
         if address:
-            found[address[1].decode()] += 1
+            counts[address[1].decode()] += 1
     if not names_addresses:
         return None
-    return dict(found)
+    return dict(counts)
 
 
 class NewLines:

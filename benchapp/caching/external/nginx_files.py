@@ -64,6 +64,6 @@ def _files(root: Path) -> Iterator[tuple[Path, str]]:
             file = Path(folder, name)
             # Nginx may remove it at any moment.
             with contextlib.suppress(FileNotFoundError), file.open("rb", buffering=0) as opened:
-                _, found, rest = opened.read(HEAD_BYTES).partition(KEY_LINE)
-                if found:
+                _, separator, rest = opened.read(HEAD_BYTES).partition(KEY_LINE)
+                if separator:
                     yield file, rest.partition(b"\n")[0].decode("utf-8", "replace")

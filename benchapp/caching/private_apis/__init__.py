@@ -50,14 +50,14 @@ def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     for name in middleware:
-        found = import_string(name)
-        if getattr(found, "process_request", None) is CommonMiddleware.process_request:
+        component = import_string(name)
+        if getattr(component, "process_request", None) is CommonMiddleware.process_request:
             # It checks the host.
             counts["host"] += 1
             if not settings.DISALLOWED_USER_AGENTS:
                 # It looks at the browser, and refuses none.
                 counts["user-agent"] += 1
-        if _keeps_secret(found):
+        if _keeps_secret(component):
             # It keeps the secret for a token that the view may use.
             counts[f"cookie:{settings.CSRF_COOKIE_NAME}"] += 1
     return dict(counts)

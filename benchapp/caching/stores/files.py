@@ -188,7 +188,7 @@ class FileStore(PageStore):
 
     def _files(self) -> tuple[list[Stored], int]:
         """The files below the root, and the room of files and folders on the disk."""
-        found, total = [], 0
+        files, total = [], 0
         for folder, folders, names in os.walk(self.root):
             with contextlib.suppress(FileNotFoundError):
                 own = _disk_bytes(Path(folder).stat())
@@ -201,8 +201,8 @@ class FileStore(PageStore):
                         if not folders and len(names) == 1:
                             size += own
                         is_page, was_read = file.parent.name != LOCKS, status.st_atime > status.st_mtime
-                        found.append(Stored(is_page, was_read, status.st_mtime, size, file))
-        return found, total
+                        files.append(Stored(is_page, was_read, status.st_mtime, size, file))
+        return files, total
 
     def take_room(self, size: int) -> bool:
         """True if a file of so many bytes and its folder have room, which is counted from now on; else begin to make

@@ -60,10 +60,10 @@ class Command(BaseCommand):
         counts = ", ".join(f"{count:,} {table}s" for table, count in wanted.counts.items())
         what = f"{wanted.total:,} rows of seed {wanted.seed}"
         if dry_run:
-            if found := load.filled(MODELS):
+            if tables := load.filled(MODELS):
                 if not force:
-                    self.stdout.write(f"Would refuse: {databases.name()} has {found} already. With --force:")
-                self.stdout.write(f"Would delete all {found} in {databases.name()}.")
+                    self.stdout.write(f"Would refuse: {databases.name()} has {tables} already. With --force:")
+                self.stdout.write(f"Would delete all {tables} in {databases.name()}.")
             size = f"about {wanted.total * load.BYTES_PER_ROW / 1e6:,.0f} MB"
             self.stdout.write(f"Would load {what} into {databases.name()}: {counts}, {size} with their indexes.")
             return

@@ -74,18 +74,18 @@ def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The sum of the packed counts of several processes."""
     total: dict[str, Any] = {}
     for name, first in parts[0].items():
-        found = [part[name] for part in parts]
+        values = [part[name] for part in parts]
         if name in LONGEST:
-            total[name] = max(found)
+            total[name] = max(values)
         elif name == "visits":
-            total[name] = list(chain.from_iterable(found))
+            total[name] = list(chain.from_iterable(values))
         elif name in COUNTERS:
             counts = Counter[str]()
-            for counter in found:
+            for counter in values:
                 counts.update(counter)
             total[name] = {key: counts[key] for key in sorted(counts, key=int)}
         elif isinstance(first, list):
-            total[name] = [sum(counts) for counts in zip(*found, strict=True)]
+            total[name] = [sum(counts) for counts in zip(*values, strict=True)]
         else:
-            total[name] = sum(found)
+            total[name] = sum(values)
     return total

@@ -97,10 +97,10 @@ class LoadJob:
             end = "\r\n"
         host = urlsplit(self.base_url).netloc
         more = self.headers or ("",) * len(self.paths)
-        found = []
+        messages = []
         for path, lines in zip(self.paths, more, strict=True):
-            found.append(f"GET {path} HTTP/1.1\r\nHost: {host}{end}{lines}\r\n".encode())
-        return found
+            messages.append(f"GET {path} HTTP/1.1\r\nHost: {host}{end}{lines}\r\n".encode())
+        return messages
 
     def share(self, number: int) -> int:
         """Number of connections of process `number`, at least one."""

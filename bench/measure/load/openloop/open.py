@@ -145,8 +145,8 @@ class OpenLoop(Loop):
         status, mark = 0, []
         if not failure:
             status = response.status
-            if found := self._mark.search(b"".join(response.pieces or ())):
-                mark = [group.decode("utf-8", "replace") for group in found.groups()]
+            if match := self._mark.search(b"".join(response.pieces or ())):
+                mark = [group.decode("utf-8", "replace") for group in match.groups()]
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
         self.counts.visits.append([*visit, status, failure, response.size, mark])
 

@@ -28,10 +28,10 @@ def begin() -> None:
 
 def imported(name: str) -> Any:
     """Import the middleware of a dotted path."""
-    found = _import_string(name)
+    factory = _import_string(name)
     if name.startswith(OF_OTHERS):
-        return found
-    return letting_in(found)
+        return factory
+    return letting_in(factory)
 
 
 def letting_in(factory: Factory) -> Factory:

@@ -22,11 +22,11 @@ def examine(examination: Examination) -> list[Finding]:
     """
     description = examination.project.description
     require_ids(examination.project)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in RULES:
-        found += rule.findings(examination)
+        findings += rule.findings(examination)
     left_out = {*description.ignore, *description.allow}
-    shown = [item for item in found if item.id not in left_out]
+    shown = [item for item in findings if item.id not in left_out]
     return sorted(shown, key=lambda item: item.severity != ERROR)
 
 

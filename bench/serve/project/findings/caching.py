@@ -119,15 +119,15 @@ def cookie_read(examination: Examination) -> Iterator[Occurrence]:
 def header_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a header, the client's address or the host, so no layer stores it."""
     html = [page for page in _pages(examination) if page.is_html]
-    found: dict[tuple[str, str], list[InspectedPage]] = {}
+    pages_by_reader: dict[tuple[str, str], list[InspectedPage]] = {}
     for page in html:
         # The others are stored nowhere, whatever they read.
         if page.cookies or REFUSES.search(page.cache_control or ""):
             continue
         for name, reader in page.readers.items():
             if name not in _varies_by(page) and not name.startswith("cookie:"):
-                found.setdefault((name, reader), []).append(page)
-    for (name, reader), alike in found.items():
+                pages_by_reader.setdefault((name, reader), []).append(page)
+    for (name, reader), alike in pages_by_reader.items():
         cause = first_line(alike, f"header {name}")
         header = name.title()
         reads = f"{reader or 'Django'} reads {OF_ALL.get(name, header)}"

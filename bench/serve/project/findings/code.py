@@ -42,19 +42,19 @@ def python_files(folder: Path) -> Iterator[Path]:
 
 def first_lines(project: Project) -> dict[str, str]:
     """Name of one of PATTERNS -> the first matching line of the project's code; empty for the kit's own site."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     if project.folder == paths.KIT:
-        return found
+        return places
     for path in python_files(project.folder):
         file = str(path.relative_to(project.folder))
         if OF_TESTS.search(file) or not os.access(path, os.R_OK):
             continue
         text = path.read_text("utf-8", errors="replace")
         for name, pattern in PATTERNS.items():
-            if name not in found and (match := pattern.search(text)):
+            if name not in places and (match := pattern.search(text)):
                 line = text.count("\n", 0, match.start()) + 1
-                found[name] = f"{file}:{line}"
-    return found
+                places[name] = f"{file}:{line}"
+    return places
 
 
 def production_settings(project: Project) -> str:

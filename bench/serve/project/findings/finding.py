@@ -83,13 +83,13 @@ class Examination:
         """The inspected pages, except errors that unapplied migrations may have caused."""
         if not self.facts.migrations_left:
             return self.facts.pages
-        found = []
+        reliable_pages = []
         for page in self.facts.pages:
             # An empty database may be the cause of any error after a query.
             lacks_rows = self.is_unfilled and (page.queries or not page.error)
             if page.status < 500 or not (lacks_rows or OF_DATABASE.match(page.error or "")):
-                found.append(page)
-        return tuple(found)
+                reliable_pages.append(page)
+        return tuple(reliable_pages)
 
     @functools.cached_property
     def code(self) -> dict[str, str]:

@@ -96,7 +96,7 @@ class Command(BaseCommand):
                 port = PORT if number % 2 else ""
                 for path in paths:
                     renderings[path].append(_render(handler, path, port))
-        return {path: _compared(*found) for path, found in renderings.items()}
+        return {path: _compared(*outputs) for path, outputs in renderings.items()}
 
 
 def caches_of(backend: str) -> dict[str, Any]:
@@ -112,12 +112,12 @@ def visitor() -> Client:
 
 def _pieces(response: Any) -> list[bytes | None]:
     """Yield the pieces of a stream, then None if the stream does not end within a few seconds."""
-    end, found = time.monotonic() + STREAM_S, []
+    end, pieces = time.monotonic() + STREAM_S, []
     for piece in response.streaming_content:
         if time.monotonic() > end:
-            return [*found, None]
-        found.append(piece)
-    return found
+            return [*pieces, None]
+        pieces.append(piece)
+    return pieces
 
 
 def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> dict[str, Any]:
@@ -179,4 +179,4 @@ def _compared(page: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
             again[other["body"]] = None
         varying |= {name for name, _ in other["headers"].items() ^ headers.items()}
     more = {"again": list(again), "varying": sorted(varying - NEW_EACH_TIME)}
-    return page | {name: found for name, found in more.items() if found}
+    return page | {name: value for name, value in more.items() if value}

@@ -72,12 +72,12 @@ class Command(BaseCommand):
             # A typing error must not remove a person.
             if not CREATED_HERE.fullmatch(username):
                 raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
-        for found in _accounts():
-            if found.get_username() in usernames:
+        for account in _accounts():
+            if account.get_username() in usernames:
                 with transaction.atomic():
-                    self.remove_traces(found.get_username())
-                    _delete_sessions(found)
-                    found.delete()
+                    self.remove_traces(account.get_username())
+                    _delete_sessions(account)
+                    account.delete()
 
 
 def user_model() -> Any:
@@ -102,8 +102,8 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
     fields = {field.name for field in model._meta.get_fields()}
     if superuser and not RIGHTS.keys() <= fields:
         raise CommandError(f"accounts of {model._meta.label} have no {' and '.join(RIGHTS)}: leave out superuser")
-    found = [(user.get_username(), getattr(user, OWNER, "")) for user in _accounts()]
-    others = [{"username": name, "owner": of} for name, of in found if of]
+    owners = [(user.get_username(), getattr(user, OWNER, "")) for user in _accounts()]
+    others = [{"username": name, "owner": of} for name, of in owners if of]
     accounts = []
     for _ in range(count):
         name, password = PREFIX + secrets.token_hex(8), secrets.token_urlsafe(16)
@@ -133,8 +133,8 @@ def _quick_hash(password: str) -> str:
 def _accounts() -> Iterable[Any]:
     """The accounts that this command has made."""
     model = user_model()
-    found = model.objects.filter(**{f"{model.USERNAME_FIELD}__startswith": PREFIX})
-    return [user for user in found if CREATED_HERE.fullmatch(user.get_username())]
+    candidates = model.objects.filter(**{f"{model.USERNAME_FIELD}__startswith": PREFIX})
+    return [user for user in candidates if CREATED_HERE.fullmatch(user.get_username())]
 
 
 def _delete_sessions(user: Any) -> None:

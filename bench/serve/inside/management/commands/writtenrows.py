@@ -21,10 +21,10 @@ class Command(BaseCommand):
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
-        found = [_written(connections[alias]) for alias in connections]
+        states = [_written(connections[alias]) for alias in connections]
         written = None
-        if None not in found:
-            written = " ".join(map(str, found))
+        if None not in states:
+            written = " ".join(map(str, states))
         self.stdout.write(json.dumps({"written": written}))
 
 
@@ -46,5 +46,5 @@ def _written(connection: Any) -> str | None:
 def _of_files(name: str) -> str:
     """The size and the time of the last write of each file of an SQLite database."""
     files = [Path(f"{name}{suffix}") for suffix in SQLITE_FILES]
-    found = [path.stat() for path in files if path.is_file()]
-    return str([(file.st_size, file.st_mtime_ns) for file in found if file.st_size])
+    statuses = [path.stat() for path in files if path.is_file()]
+    return str([(file.st_size, file.st_mtime_ns) for file in statuses if file.st_size])

@@ -66,9 +66,9 @@ def urls_by_kind() -> dict[str, str]:
 def _beyond_urls() -> dict[str, str]:
     """URLs of missing pages."""
     lists = ("authors", "posts", "comments")
-    found = {f"{name}_page_beyond": pagination.page_url(reverse(name), BEYOND) for name in lists}
-    found |= {f"{name}_beyond": reverse(name, args=[BEYOND]) for name in ("author", "post")}
-    return found | {"zero_beyond": f"{reverse('posts')}page/0/"}
+    urls = {f"{name}_page_beyond": pagination.page_url(reverse(name), BEYOND) for name in lists}
+    urls |= {f"{name}_beyond": reverse(name, args=[BEYOND]) for name in ("author", "post")}
+    return urls | {"zero_beyond": f"{reverse('posts')}page/0/"}
 
 
 def _list_urls(kind: str, base: str, pages: int) -> dict[str, str]:
