@@ -139,7 +139,7 @@ def _of_own_settings(project: UnderTest) -> dict[str, Any]:
 def _fail_level(case: Case) -> str:
     values = case.values
     is_required = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
-    if is_required and not case.project.overlaid:
+    if is_required and not case.project.recorded:
         return "--fail-level WARNING"
     return ""
 

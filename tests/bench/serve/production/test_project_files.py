@@ -77,7 +77,7 @@ def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path,
     assert "EnvironmentFile=/etc/benchapp/secrets.env\n" in unit and "LoadCredential" not in unit
     # No process tells that it has loaded, so the unit waits for none.
     assert "benchapp-loaded /run/benchapp-gunicorn 0\n" in unit
-    assert "`shop.settings`" in files["INSTALL.md"] and "benchapp doctor --plain" in files["INSTALL.md"]
+    assert "`shop.settings`" in files["INSTALL.md"] and "benchapp doctor --plain --all" in files["INSTALL.md"]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,12 @@ def test_the_demo_site_has_no_settings_of_benchapps(tmp_path, capsys, monkeypatc
     monkeypatch.chdir(paths.KIT)
     assert main(["render", "nginx-gunicorn", "--plain", "--output", str(tmp_path / "out")]) == 2
     assert "--plain: the demo site runs its own settings in any case" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_project_gets_the_demo_sites_files_and_a_note(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["render", "gunicorn", "--output", "out"]) == 0
+    assert f"these are the demo site's files, because {tmp_path} has no manage.py" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stack", catalog.read().stacks)
