@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import compress
+from typing import TypeVar
 
 from bench.verify import hits
 from bench.verify.check import check
@@ -41,12 +42,11 @@ COLD_S = 2.5
 TIMES = 2
 # The status of a host that the site does not serve.
 REFUSED_HOST = 400
-# Orders of an odd client and the usual one, in words -> the step through both.
-ORDERS = {"after a client": 1, "after the usual client, by one": -1}
 # How many pages are compared at a time.
 AT_ONCE = 4
 
 Clients = Callable[[Context], Iterable[OddClient]]
+Shown = TypeVar("Shown")
 
 
 @check("depends-address", hits.require_probes, group="caching", leak=True)
@@ -129,19 +129,25 @@ def _probed(context: Context, client: OddClient, show: str, usual: str | None) -
     odd = _shown(context, client, [show]).get(show)
     if odd is None or usual is None or odd == usual:
         return
-    allowed_to_odd = [odd]
-    if client.alias:
-        allowed_to_odd.append(usual)
-    clients = [(client, allowed_to_odd), (USUAL, [usual])]
-    for order, step in ORDERS.items():
+    for order, clients in _orders(client, odd, usual):
         path = hits.path_with_response(shows=[show])
-        for sender, allowed in clients[::step]:
+        for sender, allowed in clients:
             for _ in range(TIMES):
                 response = sender.get(context, path)
                 if (got := response.paragraphs.get(show)) not in allowed:
                     what = f"GET a page that shows {show}, {order} with {client.name}"
                     yield response.wrong(allowed[0], str(got), what)
                     return
+
+
+def _orders(client: OddClient, odd: Shown, usual: Shown) -> Iterator[tuple[str, list[tuple[OddClient, list[Shown]]]]]:
+    """Both orders of an odd client and the usual one, in words: the clients, each with the responses allowed to it."""
+    allowed_to_odd = [odd]
+    if client.alias:
+        allowed_to_odd.append(usual)
+    clients = [(client, allowed_to_odd), (USUAL, [usual])]
+    yield "after a client", clients
+    yield "after the usual client, by one", clients[::-1]
 
 
 def _shown(context: Context, client: OddClient, shows: Sequence[str]) -> Mapping[str, str]:
@@ -258,13 +264,9 @@ def _nobody() -> str:
 def _both_orders(
     context: Context, path: str, client: OddClient, odd: ExpectedPage, usual: ExpectedPage
 ) -> Iterator[Finding]:
-    allowed_to_odd = [odd]
-    if client.alias:
-        allowed_to_odd.append(usual)
-    clients = [(client, allowed_to_odd), (USUAL, [usual])]
-    for order, step in ORDERS.items():
+    for order, clients in _orders(client, odd, usual):
         _make_cold(context)
-        for sender, allowed in clients[::step]:
+        for sender, allowed in clients:
             for _ in range(TIMES):
                 response = sender.get(context, path)
                 got = _expected(context, response)
