@@ -1,14 +1,13 @@
-"""Types of options: each reads a text, and refuses a wrong one in one line."""
+"""Types of options: each reads a text, or raises BenchError in one line."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.errors import hint
+from bench.errors import BenchError, hint
 from bench.serve.machine.ports import MAX_PORT
 
 # The first port that needs no right: ip(7).
@@ -21,7 +20,7 @@ def name(text: str) -> str:
     A variant such as NAME@processes=1,threads=4 has commas after the @.
     """
     if "," in text.partition("@")[0]:
-        raise argparse.ArgumentTypeError(f"{text}: give each name by itself, without a comma")
+        raise BenchError(f"{text}: give each name by itself, without a comma")
     return text
 
 
@@ -30,7 +29,7 @@ def choice(names: Sequence[str]) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in names:
-            raise argparse.ArgumentTypeError(f"{text!r}: {hint(text, names, 'use one of')}")
+            raise BenchError(f"{text!r}: {hint(text, names, 'use one of')}")
         return text
 
     return read
@@ -40,7 +39,7 @@ def layer(text: str) -> str:
     """The name of a layer, or of several joined by +."""
     if "," in text:
         together = text.replace(",", "+")
-        raise argparse.ArgumentTypeError(f"{text}: write {together} for all of them in one, or repeat --layer for each")
+        raise BenchError(f"{text}: write {together} for all of them in one, or repeat --layer for each")
     return text
 
 
@@ -49,7 +48,7 @@ def count(most: int = 1_000_000) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
+            raise BenchError(f"{text!r} is not a whole number from 1 to {most}")
         return int(text)
 
     return read
@@ -60,7 +59,7 @@ def port(text: str) -> int:
     number = count(MAX_PORT)(text)
     first = int(FIRST_PORT.read_text("ascii"))
     if number < first:
-        raise argparse.ArgumentTypeError(f"{text}: servers have no right to ports below {first}; use 8000, for example")
+        raise BenchError(f"{text}: servers have no right to ports below {first}; use 8000, for example")
     return number
 
 
@@ -68,7 +67,7 @@ def seconds(text: str) -> int:
     """A duration such as 90s, 3m or 1h in seconds."""
     match = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")
+        raise BenchError(f"{text!r} is not a time such as 90s, 3m or 1h")
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
@@ -77,4 +76,4 @@ def share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) <= 0.99:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")
+    raise BenchError(f"{text!r} is not a share such as 0.05")

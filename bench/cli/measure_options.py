@@ -27,7 +27,7 @@ def _results_folder(text: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
+        raise BenchError(f"{text}: {error.strerror}") from None
     return path
 
 

@@ -38,7 +38,7 @@ class Option:
     help      one line
     group     title of the group in a command's help
     metavar   of the value; empty for a flag
-    read      parses the value
+    read      parses the value; raises BenchError for a wrong one
     many      whether the option may be repeated; the value is a tuple
     by_name   whether it may be repeated with a name and its value, as `read` returns them; the value is a dict
     nargs     number of words of an argument, as in argparse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import re
@@ -17,12 +16,15 @@ _FACTOR = re.compile(r"x([1-9][0-9]{0,2}|0\.[1-9])")
 
 
 def rate(text: str) -> int | float:
-    """Requests a second as a whole number, or how many times as fast as recorded, `x2`, as a float; for argparse."""
+    """Requests a second as a whole number, or how many times as fast as recorded, `x2`, as a float.
+
+    Raises BenchError for another text.
+    """
     if match := _FACTOR.fullmatch(text):
         return float(match[1])
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MAX_RATE:
         what = f"a whole number from 1 to {MAX_RATE}"
-        raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor a speed such as x1 or x2")
+        raise BenchError(f"{text!r} is neither {what} nor a speed such as x1 or x2")
     return int(text)
 
 

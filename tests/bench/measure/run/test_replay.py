@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from bench.errors import BenchError
@@ -36,7 +34,7 @@ def test_a_trial_is_as_long_as_the_recording_up_to_a_minute():
 def test_a_speed_is_told_from_a_rate():
     assert (replay.rate("20"), replay.rate("x2"), replay.rate("x0.5")) == (20, 2.0, 0.5)
     for text in ("0", "x0", "x", "fast", "-1", "1.5", "200000"):
-        with pytest.raises(argparse.ArgumentTypeError, match="is neither a whole number from 1 to 100000 nor a speed"):
+        with pytest.raises(BenchError, match="is neither a whole number from 1 to 100000 nor a speed"):
             replay.rate(text)
 
 
