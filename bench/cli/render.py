@@ -124,7 +124,7 @@ def _check_plain(case: Case) -> None:
         )
     if lacking := project_files.missing(case):
         print(f"note: --plain: add {', '.join(lacking)} to the project's requirements.txt", file=sys.stderr)
-    print(f"note: {PROGRAM} doctor --plain lists what its settings lack", file=sys.stderr)
+    print(f"note: {PROGRAM} doctor --plain --all lists what its settings lack", file=sys.stderr)
 
 
 def _check_changes(case: Case, chosen: values.Values, changes: Collection[str]) -> None:
