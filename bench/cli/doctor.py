@@ -9,7 +9,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 from msgspec import structs
@@ -64,8 +63,7 @@ def main(args: argparse.Namespace) -> int:
     folder = options.project_folder(args)
     # A folder without a project is an error in one line; from here on the project's code runs, possibly slowly.
     description.read_description(folder or paths.KIT, args.config)
-    place = folder or f"the demo site, because {Path.cwd()} has no manage.py"
-    print(f"looking at {place}", file=sys.stderr, flush=True)
+    print(f"looking at {options.demo_site(args) or folder}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
     project = structs.replace(project, env={**project.env, **args.env})
     findings.require_ids(project)

@@ -16,7 +16,7 @@ from typing import Any
 from bench.cli import argument_types
 from bench.columns import columns
 from bench.errors import BenchError
-from bench.printer import Printer
+from bench.printer import Printer, aside
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT, variants
 from bench.serve.catalog.values import PRODUCTION, parse_change, parse_variable
@@ -356,7 +356,9 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
-    """The project of the command line. Raises BenchError if unusable."""
+    """The project of the command line; a note on stderr names the demo site. Raises BenchError if unusable."""
+    if stand_in := demo_site(args):
+        aside(f"note: the project is {stand_in}")
     return open_project(project_folder(args), args.config, plain=getattr(args, "plain", False))
 
 
@@ -371,6 +373,13 @@ def project_folder(args: argparse.Namespace) -> Path | None:
     if not Path("manage.py").is_file():
         return None
     return Path.cwd()
+
+
+def demo_site(args: argparse.Namespace) -> str:
+    """The demo site with the reason, in words, if it stands in for a missing project; otherwise empty."""
+    if project_folder(args) or getattr(args, "resume", None):
+        return ""
+    return f"the demo site, because {Path.cwd()} has no manage.py"
 
 
 def database_of(args: argparse.Namespace, project: UnderTest) -> Database:

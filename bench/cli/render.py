@@ -87,8 +87,6 @@ def _case(args: argparse.Namespace, chosen: values.Values, env: dict[str, str]) 
     """The stack with its values for the host that suits the project, and notes on that host."""
     project = options.project_of(args).only_inspected
     notes = []
-    if options.project_folder(args) is None:
-        notes.append(f"these are the demo site's files, because {Path.cwd()} has no manage.py")
     if chosen.places and args.format not in containers.FORMS:
         chosen, release = target.for_project(project, chosen)
         notes += [note for note in (release, target.compiled_here(project)) if note]

@@ -54,6 +54,36 @@ def test_a_source_of_the_plan_refuses_what_it_settles(name, option, source):
     }
 
 
+OPENING = {
+    "up": ["nosuch"],
+    "run": ["nosuch"],
+    "verify": ["nosuch", "--json"],
+    "faults": ["nosuch", "--json"],
+    "tune": ["nosuch", "--capacity", "p95=200ms", "--json"],
+    "render": ["nosuch", "--output", "out"],
+}
+
+
+@pytest.mark.parametrize("name", OPENING)
+def test_a_command_without_a_project_says_that_it_takes_the_demo_site(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main.main([name, *OPENING[name]]) == 2
+    printed = capsys.readouterr()
+    note, refusal = printed.err.splitlines()
+    assert note == f"note: the project is the demo site, because {tmp_path} has no manage.py"
+    assert refusal.startswith(f"benchapp {name}: no stack called 'nosuch'") and not printed.out
+
+    monkeypatch.chdir(paths.KIT)
+    assert main.main([name, *OPENING[name]]) == 2
+    assert capsys.readouterr().err.splitlines() == [refusal]
+
+
+def test_a_resumed_run_names_its_project_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert options.demo_site(given("run"))
+    assert not options.demo_site(given("run", "--resume"))
+
+
 def test_each_option_is_declared_once():
     """Other commands derive theirs from the same declaration, by `replace`."""
     declared = Counter[str]()

@@ -104,12 +104,6 @@ def test_the_demo_site_has_no_settings_of_benchapps(tmp_path, capsys, monkeypatc
     assert "--plain: the demo site runs its own settings in any case" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_project_gets_the_demo_sites_files_and_a_note(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["render", "gunicorn", "--output", "out"]) == 0
-    assert f"these are the demo site's files, because {tmp_path} has no manage.py" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("stack", catalog.read().stacks)
 def test_the_packages_that_an_application_server_names_are_installed_for_it(stack):
     """The names in its command and its files outside of comments, as imported; h2 is also a protocol.
