@@ -44,6 +44,11 @@ def package(requirement: str) -> str:
     return match[0]
 
 
+def install_extra(name: str) -> str:
+    """The command that installs benchapp with one of its extras, from the clone: no package index has benchapp."""
+    return f"pipx install --force './benchapp[{name}]'"
+
+
 @functools.cache
 def servers_venv() -> Path:
     """The virtual environment with the servers for the instrument's Python: its own if it has them, otherwise a

@@ -178,8 +178,8 @@ def how_to_install(item: Server | Service) -> str:
     """Describe how to install a missing program."""
     if isinstance(item, Server) and item.hint:
         return item.hint
-    if isinstance(item, Server) and _is_brought(item):
-        return f"it comes with the extra `{programs.SERVERS}` of benchapp"
+    if isinstance(item, Server) and (extra := _extra_of(item)):
+        return f"`{programs.install_extra(extra)}` installs it from the clone"
     return f"`apt-get install {' '.join(item.packages)}` installs it on Debian and Ubuntu"
 
 
@@ -191,12 +191,16 @@ def not_installed(service: Service) -> str:
 
 def is_installed_later(server: Server) -> bool:
     """True if the server comes with the servers' packages, which are installed when first needed."""
-    return _is_brought(server) and not programs.servers_venv().is_dir()
+    return _extra_of(server) == programs.SERVERS and not programs.servers_venv().is_dir()
 
 
-def _is_brought(server: Server) -> bool:
-    brought = {programs.package(line) for line in programs.requirements()[programs.SERVERS]}
-    return brought.issuperset(server.requirements or (server.distribution,))
+def _extra_of(server: Server) -> str:
+    """The extra of benchapp with all packages of a server; empty if no extra has them."""
+    for extra, requirements in programs.requirements().items():
+        packages = {programs.package(line) for line in requirements}
+        if packages.issuperset(server.requirements or (server.distribution,)):
+            return extra
+    return ""
 
 
 def installed_version(item: Server | Service) -> str | None:

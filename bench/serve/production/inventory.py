@@ -26,7 +26,7 @@ LOAD, WEB, DB, CACHE, FRONT = GROUPS = ("load", "web", "db", "cache", "front")
 SINGLE = (DB, CACHE, FRONT)
 # Ansible makes these itself.
 BUILT_IN = ("all", "ungrouped")
-INSTALL = "python -m pip install 'benchapp[hosts]'"
+INSTALL = programs.install_extra("hosts")
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
 # Becomes a file's name and a word of a command.

@@ -125,7 +125,7 @@ def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names: None)
     with pytest.raises(BenchError) as raised:
         made(known, "http://127.0.0.1:9", rate=10)
-    said = "program not installed: ansible-playbook; install it: python -m pip install 'benchapp[hosts]'"
+    said = "program not installed: ansible-playbook; install it: pipx install --force './benchapp[hosts]'"
     assert str(raised.value) == said
 
 

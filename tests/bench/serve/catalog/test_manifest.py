@@ -224,7 +224,11 @@ def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names, search=(), venvs=(): None)
     skip = resolve(kit(), "nginx-uwsgi")
     assert isinstance(skip, CannotRun)
-    assert skip.reason == "program not installed: uwsgi; it comes with the extra `servers` of benchapp"
+    install = "`pipx install --force './benchapp[servers]'` installs it from the clone"
+    assert skip.reason == f"program not installed: uwsgi; {install}"
+    skip = resolve(kit(), "lighttpd-flup")
+    assert isinstance(skip, CannotRun)
+    assert "'./benchapp[flup]'" in skip.reason
 
 
 def test_what_installs_a_program_is_said_of_each():
