@@ -272,7 +272,7 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
 
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     settings: dict[str, Any] = {"help": option.help, "default": option.usual, "metavar": option.metavar}
-    settings["type"] = _refusing(option.read)
+    settings["type"] = refusing(option.read)
     if option.many:
         settings["action"] = Add
     if option.by_name:
@@ -298,7 +298,7 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
             complete_by(action, option.complete)
 
 
-def _refusing(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def refusing(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """A type for argparse: a BenchError becomes a refusal that names the option."""
 
     def checked(text: str) -> Any:

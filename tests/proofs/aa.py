@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from bench.cli.argument_types import count
 from bench.measure.records.folder import RUN_FILE, Run, read_run
 from bench.measure.stats import MARGIN, Table
 from bench.serve.catalog import catalog
 from bench.words import LEADS
+from tests.proofs.arguments import count
 
 FIRST, SECOND = "first", "second"
 WORKLOADS = ("home", "login", "static-small")

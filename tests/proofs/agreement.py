@@ -21,7 +21,6 @@ import tempfile
 from pathlib import Path
 
 from bench import programs
-from bench.cli.argument_types import count
 from bench.measure import load
 from bench.measure.records.folder import Folder
 from bench.measure.run import workload
@@ -36,6 +35,7 @@ from bench.serve.machine.http import get
 from bench.serve.project import commands
 from bench.serve.project.opened import open_project
 from bench.words import LEADS
+from tests.proofs.arguments import count
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}

@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import programs
-from bench.cli.argument_types import count
 from bench.errors import BenchError
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.database import parse as parse_database
 from bench.serve.machine import cpu_affinity, http
 from bench.serve.project.opened import open_project
+from tests.proofs.arguments import count
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = "limit"

@@ -26,11 +26,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.cli.argument_types import count
 from bench.paths import KIT
 from bench.serve.machine import processes
 from fixtures.rows import ROWS_DEFAULT, TABLES, Rows
 from tests import postgresql
+from tests.proofs.arguments import count
 
 LIMIT = 1.25  # what the command may cost, in times of the bare loader
 MEMORY_EVERY_S = 0.05

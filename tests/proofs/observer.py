@@ -16,7 +16,6 @@ import statistics
 import sys
 from dataclasses import dataclass, field
 
-from bench.cli.argument_types import count
 from bench.measure.load import LoadJob
 from bench.measure.run.local import Observer
 from bench.measure.run.trial import LoadSettings
@@ -27,6 +26,7 @@ from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.deployment import Running
 from bench.serve.project.opened import open_project
 from bench.words import LEADS
+from tests.proofs.arguments import count
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = 0.02

@@ -24,7 +24,7 @@ from django.core.management import CommandError, call_command
 from django.core.paginator import Page, Paginator
 from django.db import DatabaseError
 
-from bench.cli.argument_types import count
+from tests.proofs.arguments import count
 
 MODES = ("counted", "offset")
 DEPTHS = (0.0, 0.5, 0.95)

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.cli.argument_types import count
 from bench.errors import BenchError
 from bench.measure.stats import Table
 from bench.serve.catalog import catalog
@@ -40,6 +39,7 @@ from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.program import Program
 from bench.serve.machine import ports, supervise
 from bench.serve.project.opened import open_project
+from tests.proofs.arguments import count
 from tests.proofs.loading import closed_loop, loaded
 
 BAR = 0.95

@@ -16,9 +16,9 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.cli.argument_types import count
 from bench.measure.stats import Table
 from bench.words import INCONCLUSIVE, LEADS
+from tests.proofs.arguments import count
 
 ROUND_NOISE = 0.2
 MAX_FALSE = 0.05

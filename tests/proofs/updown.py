@@ -20,11 +20,11 @@ import time
 from dataclasses import dataclass, field
 
 from bench import paths
-from bench.cli.argument_types import count
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.survey import survey
 from bench.serve.machine.supervise import Address
 from bench.serve.project.opened import open_project
+from tests.proofs.arguments import count
 
 READY_LIMIT_S, GONE_LIMIT_S = 3.0, 2.0
 PATIENCE_S = 60
