@@ -79,7 +79,7 @@ def _rates(
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
                 how = LoadSettings(tool, str(program), args.duration, threads=1)
-                item = Measurement(case, args.level, number, Deployment(running.case, number))
+                item = Measurement(case, args.connections, number, Deployment(running.case, number))
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
                 loading = HereLoad(running, how, folder.raw / item.key)
                 trial = measure(item, addresses, running.case.project, loading, folder)
