@@ -5,7 +5,8 @@ nothing else: settings, environment and process are the command's own, as if a s
 
 Each line of standard input is a command in JSON: `argv`, `cwd`, `env` (variables beside the process's own) and
 `timeout_s` (or null). Each line of standard output is its end: `status` (os.waitpid; null if the command was killed
-after the timeout), `output` and `error`. The process ends with its input. Needs Python 3.9 or newer and Django.
+after the timeout), `output` and `error`. The process ends with its input, or at once before Python 3.9.
+Needs Django.
 """
 
 import contextlib
@@ -41,6 +42,9 @@ MODULES = (
 
 def main():
     """Run one command after another; returns in the process of a command, which ends as Python ends."""
+    # In Python 3.8 each command has a process to itself.
+    if not hasattr(os, "pidfd_open"):
+        return
     # A Ctrl-C is for the commands: what has started this process ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     commands, ends = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
@@ -68,12 +72,22 @@ def main():
 
 
 def _status(process, timeout_s):
+    """The status of a command that has ended, and None of one that was killed after the timeout; SIGTERM ends both
+    processes.
+    """
+
+    def end(*_):
+        os.kill(process, signal.SIGKILL)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, end)
     ended = os.pidfd_open(process)
     in_time = select.select([ended], [], [], timeout_s)[0]
     os.close(ended)
     if not in_time:
         os.kill(process, signal.SIGKILL)
     _, status = os.waitpid(process, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not in_time:
         return None
     return status

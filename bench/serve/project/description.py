@@ -420,6 +420,8 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     name_them = f'write settings = "{first}" into [tool.benchapp] of {FILE}'
     if len(known) > 1:
         name_them += f", or {joined(known[1:MAX_SETTINGS], 'or')}"
+    # The inspection of the project follows.
+    run_command.warm_up_for_scripts(python)
     try:
         response, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,6 +1,8 @@
-"""Run a command of a project's manage.py: by itself, or in a fork of a process that has Django imported already.
+"""Run a command of a project's manage.py, or a script of `inside`: by itself, or in a fork of a process that has
+imported Django already.
 
-A single command spends most of its time on importing Django. Callers with several begin with `warm_up`.
+A single command spends most of its time on importing Django. Callers with several begin with `warm_up`, and callers
+with several scripts with `warm_up_for_scripts`.
 """
 
 from __future__ import annotations
@@ -59,16 +61,24 @@ def run(
     # Some manage.py set the variable whatever it says.
     if env.get(SETTINGS):
         words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]]
-    argv = [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words]
+    program, folder = (*interpreter.prefix, str(interpreter.python)), interpreter.manage_py.parent
+    argv = [str(interpreter.manage_py), *words]
     if show:
-        return _run_shown(argv, env, interpreter.manage_py.parent)
-    warm = _warm.get(_key(interpreter, env))
-    if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
+        return _run_shown([*program, *argv], env, folder)
+    return _run_script(program, argv, folder, env, timeout_s)
+
+
+def _run_script(
+    program: tuple[str, ...], argv: list[str], folder: Path, env: Mapping[str, str], timeout_s: float | None
+) -> subprocess.CompletedProcess[str]:
+    """Run a script with arguments by an interpreter, in a warm process if there is one."""
+    warm = _warm.get(_key(program, env))
+    if warm and (done := warm.run(argv, folder, env, timeout_s)):
         return done
     return subprocess.run(
-        argv,
+        [*program, *argv],
         env=env,
-        cwd=interpreter.manage_py.parent,
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -111,18 +121,10 @@ def run_probe_script(
     The script gets these variables and a program's basic ones, and nothing else of the caller's environment. Raises
     OSError if it cannot be started, subprocess.TimeoutExpired if it hangs.
     """
-    inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="benchapp-command-") as scratch:
         response = Path(scratch) / "response.json"
-        done = subprocess.run(
-            [str(python), str(INSIDE / script), str(response), *words],
-            cwd=folder,
-            env={**inherited, **env, "PYTHONDONTWRITEBYTECODE": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=IMPORT_TIMEOUT_S,
-        )
+        argv = [str(INSIDE / script), str(response), *words]
+        done = _run_script((str(python),), argv, folder, {**_probe_environment(), **env}, IMPORT_TIMEOUT_S)
         written = b""
         if response.is_file():
             written = response.read_bytes()
@@ -130,6 +132,12 @@ def run_probe_script(
         if done.returncode and not why:
             why = f"exit status {done.returncode}"
         return written, why
+
+
+def _probe_environment() -> dict[str, str]:
+    """The basic variables of a script of `inside`."""
+    inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
+    return {**inherited, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def problem(errors: str) -> str:
@@ -163,22 +171,31 @@ def announced(what: str, timeout_s: float) -> Iterator[None]:
 
 def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
     """Have a process ready for commands of this interpreter, whatever the manage.py, until this one ends."""
-    key = _key(interpreter, env)
+    _warm_up((*interpreter.prefix, str(interpreter.python)), env)
+
+
+def warm_up_for_scripts(python: Path) -> None:
+    """Have a process ready for scripts of `inside` in any project of this interpreter, until this one ends."""
+    _warm_up((str(python),), _probe_environment())
+
+
+def _warm_up(program: tuple[str, ...], env: Mapping[str, str]) -> None:
+    key = _key(program, env)
     if key in _warm and _warm[key].ended():
         _warm.pop(key).close()
     if key not in _warm:
         # Without the interpreter the first command says so.
         with contextlib.suppress(OSError):
-            _warm[key] = _Warm(interpreter, env)
+            _warm[key] = _Warm(program, env)
 
 
 class _Warm:
     """A process that runs one command after another, and ends when this one closes its input or ends."""
 
-    def __init__(self, interpreter: Interpreter, env: Mapping[str, str]):
+    def __init__(self, program: tuple[str, ...], env: Mapping[str, str]):
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [*interpreter.prefix, str(interpreter.python), str(INSIDE / "run_commands.py")],
+            [*program, str(INSIDE / "run_commands.py")],
             env=_at_start(env),
             cwd="/",
             stdin=subprocess.PIPE,
@@ -197,11 +214,10 @@ class _Warm:
             pass
 
     def run(
-        self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
+        self, argv: list[str], folder: Path, env: Mapping[str, str], timeout_s: float | None
     ) -> subprocess.CompletedProcess[str] | None:
         """The command's outcome; None if the process has ended. One thread waits for the command of another."""
-        argv = [str(manage_py), *words]
-        request = {"argv": argv, "cwd": str(manage_py.parent), "env": dict(env), "timeout_s": timeout_s}
+        request = {"argv": argv, "cwd": str(folder), "env": dict(env), "timeout_s": timeout_s}
         try:
             with self._lock:
                 line = self._exchange(json.dumps(request))
@@ -223,12 +239,12 @@ class _Warm:
             return self._process.stdout.readline()
         except BaseException:
             # Interrupted: the end of this command must not be taken for that of the next.
-            self._process.kill()
+            self._process.terminate()
             raise
 
 
-def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:
-    return interpreter.prefix, interpreter.python, tuple(sorted(_at_start(env).items()))
+def _key(program: tuple[str, ...], env: Mapping[str, str]) -> tuple[object, ...]:
+    return program, tuple(sorted(_at_start(env).items()))
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:

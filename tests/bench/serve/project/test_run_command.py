@@ -37,6 +37,16 @@ main = [__name__, __file__, sys.modules["__main__"].__name__]
 print(json.dumps([sys.argv, sys.path[0], os.getcwd(), sys.stdin.read(), beside.WORD, variables, main]))
 """
 
+# Chooses settings as those of projects do.
+CHOOSES = """
+import os, sys
+from pathlib import Path
+sys.path.append(str(Path(__file__).parent / "apps"))
+os.environ.update(DJANGO_SETTINGS_MODULE="shop.settings", ADDED=os.environ["GIVEN"])
+from django.core.management import execute_from_command_line
+execute_from_command_line(sys.argv)
+"""
+
 
 @pytest.fixture(scope="module")
 def manage_py(tmp_path_factory):
@@ -162,7 +172,7 @@ def test_after_an_interrupted_command_the_next_has_its_own_output(manage_py):
         process = pool.submit(interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_command.run(interpreter, ["slow"], {})
-        os.kill(process.result(), signal.SIGKILL)
+        until(lambda: not psutil.pid_exists(process.result()), "the end of the interrupted command")
     assert json.loads(run_command.run(interpreter, ["says"], {}).stdout.splitlines()[0])[0][1:] == ["says"]
 
 
@@ -185,6 +195,27 @@ def test_an_interpreter_that_is_not_there_is_an_error_of_the_command(manage_py):
     run_command.warm_up(interpreter, {})
     with pytest.raises(FileNotFoundError):
         run_command.run(interpreter, ["says"], {})
+
+
+def test_an_old_python_ends_before_it_takes_a_command():
+    program = "import os, runpy, sys; del os.pidfd_open; runpy.run_path(sys.argv[1], run_name='__main__')"
+    argv = [sys.executable, "-c", program, str(run_command.INSIDE / "run_commands.py")]
+    done = subprocess.run(argv, input="{}\n", capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_scripts_of_a_project_share_a_process_that_has_imported_django(tmp_path, monkeypatch):
+    (tmp_path / "manage.py").write_text(CHOOSES)
+    monkeypatch.setattr(run_command, "_warm", {})
+    with pytest.MonkeyPatch.context() as patched:
+        run_command.warm_up_for_scripts(Path(sys.executable))
+        patched.setattr(subprocess, "run", None)
+        warm = run_command.run_probe_script(Path(sys.executable), "chosen_settings.py", [], tmp_path, {"GIVEN": "1"})
+    run_command.close()
+    assert warm == run_command.run_probe_script(
+        Path(sys.executable), "chosen_settings.py", [], tmp_path, {"GIVEN": "1"}
+    )
+    assert json.loads(warm[0]) == {"DJANGO_SETTINGS_MODULE": "shop.settings", "ADDED": "1", "PYTHONPATH": "apps"}
 
 
 def test_it_ends_with_a_killed_caller(manage_py):
