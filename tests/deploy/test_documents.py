@@ -117,4 +117,4 @@ def test_the_glossary_has_the_words_of_the_command_line():
 
 
 def test_the_glossary_is_in_alphabetical_order_with_one_definition_a_word():
-    assert GLOSSARY == sorted(set(GLOSSARY), key=str.lower)
+    assert sorted(set(GLOSSARY), key=str.lower) == GLOSSARY
