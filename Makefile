@@ -55,7 +55,13 @@ docs: $(VENV)/.installed-dev  ## the documentation site, below docs/_build
 	@echo "docs/_build/index.html"
 
 # The tests start Python hundreds of times, so modules are compiled once, whatever the caller's environment says.
-test test-fast test-hosts: export PYTHONDONTWRITEBYTECODE :=
+# Servers and commands of the kit read compiled modules, and write none.
+test test-fast test-hosts test-matrix: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-hosts test-matrix: compiled
+
+.PHONY: compiled
+compiled: $(VENV)/.installed-dev
+	@$(BIN)/python -m compileall -q bench benchapp benchapp_overlay config
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: $(VENV)/.installed-dev $(VENV)-projects/.installed $(VENV)-psycopg3/.installed  ## everything from a fresh clone to a green test run
