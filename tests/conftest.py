@@ -120,19 +120,19 @@ def site_template(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any
 ) -> Callable[[str], str]:
     """Gives the URL of a migrated database of a vendor, to be copied."""
-    made: dict[str, str] = {}
+    urls: dict[str, str] = {}
 
     def template(vendor: str) -> str:
-        if vendor not in made:
+        if vendor not in urls:
             if vendor == "sqlite":
                 path = once.made(tmp_path_factory, "template.sqlite3", lambda path: migrate(f"sqlite:///{path}"))
-                made[vendor] = f"sqlite:///{path}"
+                urls[vendor] = f"sqlite:///{path}"
             else:
                 server = request.getfixturevalue("postgresql_url")
                 postgresql.run_in(server, "CREATE DATABASE site_template")
-                made[vendor] = f"{server.rpartition('/')[0]}/site_template"
-                migrate(made[vendor])
-        return made[vendor]
+                urls[vendor] = f"{server.rpartition('/')[0]}/site_template"
+                migrate(urls[vendor])
+        return urls[vendor]
 
     def migrate(url: str) -> None:
         with django_db_blocker.unblock(), default_database(url):

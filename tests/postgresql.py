@@ -34,8 +34,8 @@ def programs() -> Path | None:
     versions = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]), reverse=True
     )
-    found = [str(path) for path in versions] or [shutil.which("initdb") or ""]
-    directory = Path(found[0]).resolve().parent if found[0] else None
+    candidates = [str(path) for path in versions] or [shutil.which("initdb") or ""]
+    directory = Path(candidates[0]).resolve().parent if candidates[0] else None
     return directory if directory and (directory / "postgres").exists() else None
 
 

@@ -95,8 +95,8 @@ def open_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        for made in (folder, *(paths.STATE / "projects").glob(f"{folder.name}-*")):
-            shutil.rmtree(made)
+        for path in (folder, *(paths.STATE / "projects").glob(f"{folder.name}-*")):
+            shutil.rmtree(path)
 
 
 def start_project(folder: Path) -> None:

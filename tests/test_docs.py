@@ -165,8 +165,8 @@ def test_the_page_on_production_names_each_file_of_a_host():
     files = {path.name for path in (paths.DEPLOY / "examples").glob("*/*")} - {"README.md"}
     of_servers = set()
     for folder in (paths.DEPLOY / "servers").iterdir():
-        found = [folder] if folder.is_file() else folder.iterdir()
-        of_servers |= {path.name.removesuffix(".j2") for path in found}
+        contents = [folder] if folder.is_file() else folder.iterdir()
+        of_servers |= {path.name.removesuffix(".j2") for path in contents}
     text = (DOCS / "production.md").read_text("utf-8")
     table = text.partition("| file | what it is |\n")[2].partition("\n\n")[0]
     assert len(files - of_servers) > 15

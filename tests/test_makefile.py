@@ -45,9 +45,9 @@ def test_the_run_and_its_report_have_one_folder_whatever_second_it_is(tmp_path):
     program(tmp_path / "date", f"echo x >> {seconds}; wc -l < {seconds}")
     path = f"{tmp_path}:{os.environ['PATH']}"
     inherited = {name: value for name, value in os.environ.items() if name not in ("RUN_DIR", "MAKEFLAGS")}
-    asked = ["make", "--dry-run", "bench", f"VENV={tmp_path}"]
+    command = ["make", "--dry-run", "bench", f"VENV={tmp_path}"]
     done = subprocess.run(
-        asked, cwd=paths.KIT, capture_output=True, text=True, check=True, env=inherited | {"PATH": path}
+        command, cwd=paths.KIT, capture_output=True, text=True, check=True, env=inherited | {"PATH": path}
     )
     named = re.findall(r"results/quick-\d+", done.stdout)
     assert len(named) == 3
@@ -99,5 +99,5 @@ def test_a_build_that_fails_is_said_and_tried_again(made, tmp_path):
     program(tmp_path / "path/apxs")
     assert "make: mod_wsgi could not be built; its stacks will be skipped" in made("venv")
     program(tmp_path / "venv/bin/python.built", BUILT)
-    said = made("venv")
-    assert BUILDS in said and "could not" not in said
+    output = made("venv")
+    assert BUILDS in output and "could not" not in output

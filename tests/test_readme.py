@@ -57,8 +57,8 @@ def test_it_counts_stacks_and_layers_as_they_are():
 
 
 def test_the_number_of_checks_is_the_present_one():
-    said = re.findall(r"passes \d+ of (\d+) checks", TEXT + QUESTIONS)
-    assert said == [str(len(all_checks()))] * 2
+    counts = re.findall(r"passes \d+ of (\d+) checks", TEXT + QUESTIONS)
+    assert counts == [str(len(all_checks()))] * 2
 
 
 def test_a_fresh_project_has_as_many_findings_as_the_kept_output():
@@ -181,13 +181,13 @@ def test_the_table_of_slow_clients_is_what_stacks_declare():
 
 
 def test_every_published_benchmark_has_its_row():
-    found = publications()
+    published = publications()
     table = rows("| command | published as |", REPRODUCTIONS)
-    assert [cells[0] for cells in table] == [f"`python -m reproductions {name}`" for name in found]
-    for cells, about in zip(table, found.values(), strict=True):
+    assert [cells[0] for cells in table] == [f"`python -m reproductions {name}`" for name in published]
+    for cells, about in zip(table, published.values(), strict=True):
         assert cells[1].startswith(about.title)
         assert f"{about.year})" in cells[1]
-        assert cells[0].strip("`").endswith(tuple(found))
+        assert cells[0].strip("`").endswith(tuple(published))
 
 
 def test_every_published_conclusion_has_its_row_and_its_verdict():

@@ -30,9 +30,9 @@ def pins(name, python):
     """Package -> the version that a lock file pins on that Python; every pin has a hash."""
     blocks = re.split(r"\n(?=[a-z])", (paths.KIT / name).read_text("utf-8"))[1:]
     assert all("--hash=sha256:" in block for block in blocks)
-    found = [Requirement(block.split(" \\\n")[0]) for block in blocks]
+    requirements = [Requirement(block.split(" \\\n")[0]) for block in blocks]
     environment = {"python_version": python.rpartition(".")[0], "python_full_version": python, "sys_platform": "linux"}
-    chosen = [item for item in found if not item.marker or item.marker.evaluate(environment)]
+    chosen = [item for item in requirements if not item.marker or item.marker.evaluate(environment)]
     return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
 
 
@@ -83,9 +83,9 @@ def test_the_lock_file_has_no_tool_of_development_or_instrument():
 
 
 def test_mod_wsgi_is_pinned_as_the_makefile_says():
-    asked = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
+    match = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
     (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
-    assert Requirement(asked[1]).specifier.contains(version)
+    assert Requirement(match[1]).specifier.contains(version)
 
 
 def test_both_lock_files_are_checked():
@@ -95,8 +95,8 @@ def test_both_lock_files_are_checked():
 
 
 def test_an_audit_reads_both_lock_files_and_fails_for_what_it_cannot_look_up(tmp_path):
-    asked = ["make", "--dry-run", "audit", f"VENV={tmp_path}"]
-    done = subprocess.run(asked, cwd=paths.KIT, capture_output=True, text=True, check=True)
+    command = ["make", "--dry-run", "audit", f"VENV={tmp_path}"]
+    done = subprocess.run(command, cwd=paths.KIT, capture_output=True, text=True, check=True)
     audit = done.stdout.partition("pip-audit ")[2]
     assert re.findall(r"-r (\S+)", audit) == ["requirements.lock", "requirements-modwsgi.lock"]
     assert "--strict" in audit

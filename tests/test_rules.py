@@ -43,8 +43,8 @@ def imported(path: Path) -> set[str]:
 
 def importing(files: Iterable[Path], *names: str) -> list[str]:
     """The files that import one of these packages, each with those."""
-    found = {path.relative_to(paths.KIT): imported(path) & set(names) for path in files}
-    return [f"{path} imports {', '.join(sorted(wrong))}" for path, wrong in found.items() if wrong]
+    imports = {path.relative_to(paths.KIT): imported(path) & set(names) for path in files}
+    return [f"{path} imports {', '.join(sorted(wrong))}" for path, wrong in imports.items() if wrong]
 
 
 def test_the_site_never_imports_the_instrument():
@@ -157,8 +157,8 @@ def test_a_package_imports_only_those_before_it():
         if package not in ORDER:
             continue
         before = set(ORDER[: ORDER.index(package) + 1]) | TOP
-        found = {name for name in modules_imported(path) if package_of(name) not in before}
-        assert found == set(), path
+        wrong = {name for name in modules_imported(path) if package_of(name) not in before}
+        assert wrong == set(), path
 
 
 def test_serving_knows_no_other_door_and_nothing_below_the_command_line_knows_it():
@@ -213,10 +213,10 @@ def test_nothing_imports_the_reproductions():
 
 
 def test_only_the_doors_and_a_few_modules_lie_in_bench():
-    found = {
+    names = {
         path.stem for path in (paths.KIT / "bench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert found <= {*DOORS, *TOP, "__init__", "__main__"}
+    assert names <= {*DOORS, *TOP, "__init__", "__main__"}
 
 
 # What a process has to itself and gives back when it ends: warm processes, reserved ports, and the live lines.
@@ -248,12 +248,12 @@ def is_empty_container(value: ast.expr | None) -> bool:
 
 
 def test_no_module_of_the_instrument_has_state():
-    found = {
+    names = {
         (str(path.relative_to(paths.KIT)), name)
         for path in BENCH_FILES
         for name in state_of(ast.parse(path.read_text("utf-8")))
     }
-    assert found == STATE
+    assert names == STATE
 
 
 # Lines at most. A longer one has more than one idea.
@@ -299,10 +299,10 @@ def test_no_server_is_named_in_the_instrument():
 
 
 def test_no_name_of_the_kits_own_site_is_in_the_instrument():
-    said = description.read(paths.KIT)
-    own = said.description
+    project = description.read(paths.KIT)
+    own = project.description
     pages = {own.health, own.ready, *own.public, own.login.url if own.login else ""} - {"", "/"}
-    names = [*pages, said.settings, "small.txt", "large.txt"]
+    names = [*pages, project.settings, "small.txt", "large.txt"]
     folders = [paths.KIT / app / "management" / "commands" for app in ("benchapp", "bench/serve/inside/site")]
     commands = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")}
     assert len(commands) > 5 and len(pages) > 3
@@ -352,15 +352,15 @@ STARTS = {"run", "Popen", "check_output", "check_call", "call"}
 
 def test_no_program_that_the_instrument_starts_reads_its_input():
     """It would take what a user pipes into a command, and Ansible refuses an input that does not block."""
-    found = []
+    places = []
     for path in BENCH_FILES:
         calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
         for call in calls:
             module, _, name = ast.unparse(call.func).rpartition(".")
             given = {keyword.arg for keyword in call.keywords}
             if module == "subprocess" and name in STARTS and not given & {"stdin", "input", None}:
-                found.append(f"{path.relative_to(paths.KIT)}:{call.lineno}")
-    assert found == []
+                places.append(f"{path.relative_to(paths.KIT)}:{call.lineno}")
+    assert places == []
 
 
 def test_no_test_changes_how_every_thread_waits():

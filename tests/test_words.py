@@ -183,11 +183,11 @@ def comments(place: str) -> list[str]:
     if place == "deploy":
         files = [path for path in texts_at(f"{place}/**/*") if "examples" not in path.parts]
         return ["\n".join(map(comment, path.read_text(errors="replace").splitlines())) for path in files]
-    found = []
+    texts = []
     for path in sources(place):
         tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
-        found.append("\n".join(token.string for token in tokens if token.type == tokenize.COMMENT))
-    return found
+        texts.append("\n".join(token.string for token in tokens if token.type == tokenize.COMMENT))
+    return texts
 
 
 def comment(line: str) -> str:

@@ -17,11 +17,11 @@ class Source:
 
     def fields(self, model: str) -> dict[str, ast.Assign]:
         """The statements that make the fields of a model."""
-        found = {}
+        statements = {}
         for statement in self._class(model).body:
             if isinstance(statement, ast.Assign):
-                found[statement.targets[0].id] = statement
-        return found
+                statements[statement.targets[0].id] = statement
+        return statements
 
     def add(self, model: str, line: str) -> Source:
         """A new field in front of the first one."""
@@ -130,20 +130,20 @@ def changes(text: str) -> dict[str, Change]:
     key = 'id = models.BigAutoField(primary_key=True, db_column="number")'
     replies = 'reply_count = ChildCount(children="replies")'
     parent = 'parent = models.ForeignKey("self", models.CASCADE, null=True, related_name="replies")'
-    found: dict[str, Change] = {}
+    all_changes: dict[str, Change] = {}
     for model in MODELS:
-        found[f"{model} with replies"] = lambda s, m=model: s.add(m, replies).add(m, parent)
-        found[f"{model} with a field"] = lambda s, m=model: s.add(m, field)
-        found[f"{model} in another table"] = lambda s, m=model: s.add_meta(m, f'db_table = "{odd(m)}"')
-        found[f"{model} without indexes"] = lambda s, m=model: s.without_indexes(m)
-        found[f"{model} with another key column"] = lambda s, m=model: s.add(m, key)
+        all_changes[f"{model} with replies"] = lambda s, m=model: s.add(m, replies).add(m, parent)
+        all_changes[f"{model} with a field"] = lambda s, m=model: s.add(m, field)
+        all_changes[f"{model} in another table"] = lambda s, m=model: s.add_meta(m, f'db_table = "{odd(m)}"')
+        all_changes[f"{model} without indexes"] = lambda s, m=model: s.without_indexes(m)
+        all_changes[f"{model} with another key column"] = lambda s, m=model: s.add(m, key)
         for name, statement in source.fields(model).items():
-            found |= _changes_of_field(model, name, statement)
-    return found
+            all_changes |= _changes_of_field(model, name, statement)
+    return all_changes
 
 
 def _changes_of_field(model: str, name: str, statement: ast.Assign) -> dict[str, Change]:
-    found = {
+    by_effect = {
         "removed": lambda s: _removed(s, model, name),
         "renamed": lambda s: s.rename(model, name),
         "in another column": lambda s: s.add_option(model, name, f'db_column="{odd(name)}"'),
@@ -151,13 +151,13 @@ def _changes_of_field(model: str, name: str, statement: ast.Assign) -> dict[str,
     }
     call = ast.unparse(statement.value)
     if "db_index=" in call:
-        del found["with an index"]
+        del by_effect["with an index"]
     if "null=" not in call and "ChildCount" not in call:
-        found["that may be null"] = lambda s: s.add_option(model, name, "null=True")
+        by_effect["that may be null"] = lambda s: s.add_option(model, name, "null=True")
     kind = call.partition("(")[0].removeprefix("models.")
     if kind in OTHER_TYPES:
-        found["of another type"] = lambda s: s.retype(model, name, *OTHER_TYPES[kind])
-    return {f"{model}.{name} {what}": change for what, change in found.items()}
+        by_effect["of another type"] = lambda s: s.retype(model, name, *OTHER_TYPES[kind])
+    return {f"{model}.{name} {what}": change for what, change in by_effect.items()}
 
 
 def _removed(source: Source, model: str, name: str) -> Source:

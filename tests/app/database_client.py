@@ -31,10 +31,10 @@ def tried(sql: str = "SELECT 1") -> dict[str, Any]:
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql)
-            found: Any = cursor.fetchone()[0]
+            result: Any = cursor.fetchone()[0]
     except Error as error:
-        found = type(error).__name__
-    return {"found": found, "seconds": time.monotonic() - begun}
+        result = type(error).__name__
+    return {"found": result, "seconds": time.monotonic() - begun}
 
 
 @command
@@ -49,11 +49,11 @@ def parameters() -> dict[str, Any]:
 @command
 def slow() -> dict[str, Any]:
     """A statement of two seconds in a thread, and after it one on another connection."""
-    found = {}
-    thread = threading.Thread(target=lambda: found.update(tried("SELECT 'slept' FROM pg_sleep(2)")))
+    slow_result = {}
+    thread = threading.Thread(target=lambda: slow_result.update(tried("SELECT 'slept' FROM pg_sleep(2)")))
     thread.start()
     thread.join()
-    return {"slow": found, "other": tried()}
+    return {"slow": slow_result, "other": tried()}
 
 
 @contextmanager
@@ -77,14 +77,14 @@ def hung_between_requests() -> dict[str, Any]:
     """Requests of two threads, one after the other, while the server is stopped; both have a connection from before."""
     from django.db import close_old_connections
 
-    connected, turn, found = threading.Event(), threading.Event(), {}
+    connected, turn, results = threading.Event(), threading.Event(), {}
 
     def other() -> None:
         tried()
         connected.set()
         turn.wait()
         close_old_connections()
-        found["other"] = tried()
+        results["other"] = tried()
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -92,10 +92,10 @@ def hung_between_requests() -> dict[str, Any]:
     with stopped_server():
         # A request begins with this.
         close_old_connections()
-        found["first"] = tried()
+        results["first"] = tried()
         turn.set()
         thread.join()
-    return found
+    return results
 
 
 @command
@@ -127,7 +127,7 @@ def responding() -> dict[str, Any]:
     other = connection.copy()
     with other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(7)")
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     kill = "SELECT pg_terminate_backend({})"
     for name, sql in (
         ("lock", "SELECT pg_advisory_lock(7)"),
@@ -144,9 +144,9 @@ def responding() -> dict[str, Any]:
             cursor.execute("SELECT 1")
             seen = cursor.fetchone()[0]
         close_old_connections()
-        found[name] = [failed, seen, tried()["found"]]
+        results[name] = [failed, seen, tried()["found"]]
     other.close()
-    return found
+    return results
 
 
 @command
@@ -170,19 +170,19 @@ def pool() -> dict[str, Any]:
     from django.db import connection
 
     def use() -> None:
-        found.append(tried("SELECT 'slept' FROM pg_sleep(0.2)")["found"])
+        values.append(tried("SELECT 'slept' FROM pg_sleep(0.2)")["found"])
         connection.close()
 
-    found: list[Any] = []
+    values: list[Any] = []
     for _ in range(2):
         threads = [threading.Thread(target=use) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    made = connection.pool.get_stats()["connections_num"]
+    connection_count = connection.pool.get_stats()["connections_num"]
     connection.close_pool()
-    return {"found": found, "made": made}
+    return {"found": values, "made": connection_count}
 
 
 def main(name: str) -> None:

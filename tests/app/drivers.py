@@ -18,10 +18,10 @@ def environment(driver: str) -> dict[str, str]:
 
     Django takes psycopg 3 as soon as it can be imported, so that only a process with this folder has it.
     """
-    found = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    found["SECRET_KEY"] = "a key of tests, which a server needs: 0123456789 abcdefgh"
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    variables["SECRET_KEY"] = "a key of tests, which a server needs: 0123456789 abcdefgh"
     if driver == PSYCOPG2:
-        return found
+        return variables
     if not FOLDER.is_dir():
         pytest.skip(f"program not installed: psycopg 3; run make {FOLDER.name}/.installed")
-    return found | {"PYTHONPATH": str(FOLDER)}
+    return variables | {"PYTHONPATH": str(FOLDER)}

@@ -37,21 +37,21 @@ def start(url: str, *arguments: str) -> subprocess.Popen:
 @cache
 def made(rows: int, seed: int = 1) -> dict[str, list[tuple[str, ...]]]:
     """The values of every row, as their generator makes them, by table."""
-    found: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
+    by_table: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
     for frame in Rows(seed, rows).frames():
-        found[frame.table] += zip(*frame.columns, strict=True)
-    return found
+        by_table[frame.table] += zip(*frame.columns, strict=True)
+    return by_table
 
 
 def stored() -> dict[str, list[tuple[str, ...]]]:
     """The same of the rows in the database, read by a separate connection."""
     connection.close()
-    found = {}
+    by_table = {}
     with connection.cursor() as cursor:
         for table, columns in TABLES.items():
             cursor.execute(f"SELECT {', '.join(columns)} FROM benchapp_{table} ORDER BY id")
-            found[table] = [tuple(str(value).removesuffix("+00:00") for value in row) for row in cursor.fetchall()]
-    return found
+            by_table[table] = [tuple(str(value).removesuffix("+00:00") for value in row) for row in cursor.fetchall()]
+    return by_table
 
 
 def structure() -> list[tuple]:

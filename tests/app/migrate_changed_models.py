@@ -44,12 +44,12 @@ def rows_of(*models: Any) -> list[list[int]]:
     from benchapp.fields import ChildCount
     from benchapp.pagination import total
 
-    found = []
+    rows = []
     for model in models:
         counts = [field.name for field in model._meta.local_fields if isinstance(field, ChildCount)]
         children = [sum(model._base_manager.values_list(name, flat=True)) for name in counts]
-        found.append([model._base_manager.count(), total(model), *children])
-    return found
+        rows.append([model._base_manager.count(), total(model), *children])
+    return rows
 
 
 def new(model: Any, rows: int) -> list[Any]:

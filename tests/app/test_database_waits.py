@@ -59,10 +59,10 @@ def with_options(url: str, options: str) -> str:
 
 
 def test_a_statement_has_a_limit_whatever_else_the_url_says(driver, postgresql_site):
-    found = use(driver, with_options(postgresql_site, "-c work_mem=8MB"), "parameters")
-    assert found == {"driver": driver, "statement_timeout": f"{TIMEOUT_S}s", "work_mem": "8MB"}
-    found = use(driver, with_options(postgresql_site, "--statement-timeout=7s"), "parameters")
-    assert found["statement_timeout"] == "7s"
+    parameters = use(driver, with_options(postgresql_site, "-c work_mem=8MB"), "parameters")
+    assert parameters == {"driver": driver, "statement_timeout": f"{TIMEOUT_S}s", "work_mem": "8MB"}
+    parameters = use(driver, with_options(postgresql_site, "--statement-timeout=7s"), "parameters")
+    assert parameters["statement_timeout"] == "7s"
 
 
 @pytest.mark.parametrize(
@@ -90,59 +90,59 @@ def test_a_limit_of_the_url_is_found_and_kept(options, seconds):
 
 
 def test_a_slow_statement_keeps_no_other_from_the_database(driver, postgresql_site):
-    found = use(driver, with_options(postgresql_site, "-c statement_timeout=0"), "slow")
-    assert found["slow"]["found"] == "OperationalError"
-    assert found["slow"]["seconds"] < LONGEST_S
-    assert found["other"]["found"] == 1
+    results = use(driver, with_options(postgresql_site, "-c statement_timeout=0"), "slow")
+    assert results["slow"]["found"] == "OperationalError"
+    assert results["slow"]["seconds"] < LONGEST_S
+    assert results["other"]["found"] == 1
 
 
 def test_a_url_may_allow_more_time_to_a_statement(driver, postgresql_site):
-    found = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "slow")
-    assert found["slow"]["found"] == "slept"
+    results = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "slow")
+    assert results["slow"]["found"] == "slept"
 
 
 def test_a_server_that_hangs_is_given_up_and_then_left_alone_for_a_moment(driver, postgresql_site):
-    found = use(driver, postgresql_site, "hung")
+    results = use(driver, postgresql_site, "hung")
     states = ("established", "connecting", "refused")
-    assert [found[state]["found"] for state in states] == ["OperationalError"] * 3
-    assert found["established"]["seconds"] < LONGEST_S
-    assert found["connecting"]["seconds"] < LONGEST_S
-    assert found["refused"]["seconds"] < AT_ONCE_S
-    assert found["after"]["found"] == 1
+    assert [results[state]["found"] for state in states] == ["OperationalError"] * 3
+    assert results["established"]["seconds"] < LONGEST_S
+    assert results["connecting"]["seconds"] < LONGEST_S
+    assert results["refused"]["seconds"] < AT_ONCE_S
+    assert results["after"]["found"] == 1
 
 
 def test_a_request_waits_once_for_a_server_that_hangs_since_the_last_one(driver, postgresql_site):
     # The limit of a statement would be longer.
-    found = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "hung_between_requests")
-    assert [found[state]["found"] for state in ("first", "other")] == ["OperationalError"] * 2
-    assert TIMEOUT_S <= found["first"]["seconds"] < 2 * TIMEOUT_S
-    assert found["other"]["seconds"] < AT_ONCE_S
+    results = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "hung_between_requests")
+    assert [results[state]["found"] for state in ("first", "other")] == ["OperationalError"] * 2
+    assert TIMEOUT_S <= results["first"]["seconds"] < 2 * TIMEOUT_S
+    assert results["other"]["seconds"] < AT_ONCE_S
 
 
 def test_a_pool_gives_up_a_server_that_hangs(postgresql_site):
     # The limit of a statement would be longer.
     url = with_options(postgresql_site, "-c statement_timeout=30s") + "&pool=true"
-    found = use(drivers.PSYCOPG3, url, "hung_between_requests")
+    results = use(drivers.PSYCOPG3, url, "hung_between_requests")
     for state in ("first", "other"):
-        assert found[state]["found"] == "OperationalError"
-        assert found[state]["seconds"] < LONGEST_S
+        assert results[state]["found"] == "OperationalError"
+        assert results[state]["seconds"] < LONGEST_S
 
 
 def test_a_server_that_responds_is_not_left_alone(driver, postgresql_site):
-    found = use(driver, postgresql_site, "responding")
-    assert found == {name: ["OperationalError", 1, 1] for name in ("lock", "killed", "killed before")}
+    results = use(driver, postgresql_site, "responding")
+    assert results == {name: ["OperationalError", 1, 1] for name in ("lock", "killed", "killed before")}
 
 
 def test_greenlets_wait_at_the_same_time(driver, postgresql_site):
-    found = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "greenlets")
-    assert found == {"held": "held", "freed": True, "had": "had"}
+    results = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "greenlets")
+    assert results == {"held": "held", "freed": True, "had": "had"}
 
 
 def test_a_pool_lends_its_connections(postgresql_site):
     url = f"{postgresql_site}?pool={quote(json.dumps({'min_size': 1, 'max_size': 3}))}"
-    found = use(drivers.PSYCOPG3, url, "pool")
-    assert found["found"] == ["slept"] * 6
-    assert found["made"] <= 3
+    results = use(drivers.PSYCOPG3, url, "pool")
+    assert results["found"] == ["slept"] * 6
+    assert results["made"] <= 3
 
 
 def test_a_pool_without_psycopg_3_is_refused_in_one_line():

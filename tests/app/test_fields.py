@@ -68,8 +68,8 @@ def test_a_count_that_nothing_maintains_is_named():
         class Meta:
             app_label = "auth"
 
-    found = {field.name for field in page_index.uncounted(Parent._meta.apps)}
-    assert found == {"children_count", "title_count", "tag_count", "like_count", "other_count", "parent_count"}
+    names = {field.name for field in page_index.uncounted(Parent._meta.apps)}
+    assert names == {"children_count", "title_count", "tag_count", "like_count", "other_count", "parent_count"}
 
 
 def test_a_check_says_which_count_nothing_maintains(monkeypatch: pytest.MonkeyPatch):

@@ -22,14 +22,14 @@ from tests.managing import manage_on
 
 def test_every_row_is_the_one_that_the_generator_makes(site_database):
     before = structure()
-    said = load_rows(3000, seed=4).splitlines()
+    lines = load_rows(3000, seed=4).splitlines()
     assert stored() == made(3000, seed=4)
     assert structure() == before
     assert page_index.differences(connection) == []
     rows = Rows(4, 3000)
     assert sum(frame.rows for frame in rows.frames()) == 3000
-    assert said[-2].endswith(" has 3,000 rows of seed 4: 59 authors, 588 posts, 2,353 comments.")
-    assert said[-1] == f"checksum {rows.checksum}"
+    assert lines[-2].endswith(" has 3,000 rows of seed 4: 59 authors, 588 posts, 2,353 comments.")
+    assert lines[-1] == f"checksum {rows.checksum}"
 
 
 def test_new_rows_follow_the_last_ones(site_database):
@@ -74,8 +74,8 @@ def test_the_caching_layers_get_one_invalidation(site_database, invalidated):
 
 
 def test_dry_run_says_what_it_would_do_and_changes_nothing(site_database):
-    said = load_rows(1_020_000, dry_run=True)
-    assert "20,000 authors, 200,000 posts, 800,000 comments, about 306 MB" in said
+    output = load_rows(1_020_000, dry_run=True)
+    assert "20,000 authors, 200,000 posts, 800,000 comments, about 306 MB" in output
     load_rows(1000)
     lines = load_rows(1_020_000, dry_run=True).splitlines()
     assert [line.split()[1] for line in lines] == ["refuse:", "delete", "load"]

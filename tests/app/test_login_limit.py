@@ -199,13 +199,13 @@ def test_an_account_is_refused_from_everywhere_after_more_failures():
     ],
 )
 def test_an_address_is_refused_after_failures_with_many_accounts(addresses: list[str], status: int, door: str):
-    found = [log_in(name=f"name-{number}", address=address, door=door) for number, address in enumerate(addresses)]
-    assert found == [200] * 20 + [status]
+    statuses = [log_in(name=f"name-{number}", address=address, door=door) for number, address in enumerate(addresses)]
+    assert statuses == [200] * 20 + [status]
 
 
 def test_all_networks_of_an_ipv6_site_are_refused_after_still_more():
-    found = [log_in(name=f"name-{number}", address=f"2001:db8:0:{number:x}::1") for number in range(31)]
-    assert found == [200] * 30 + [429]
+    statuses = [log_in(name=f"name-{number}", address=f"2001:db8:0:{number:x}::1") for number in range(31)]
+    assert statuses == [200] * 30 + [429]
     assert log_in(name="name", address="2001:db8:1::1") == 200
 
 

@@ -37,19 +37,19 @@ def test_pages_are_compressed_and_pieces_of_a_stream_are_passed_on_at_once():
 
 
 def test_over_wsgi_a_stream_is_not_made_for_head():
-    made = []
+    started = []
 
     def pieces() -> Iterator[bytes]:
-        made.append("synchronous")
+        started.append("synchronous")
         yield b"piece"
 
     async def asynchronous_pieces() -> AsyncIterator[bytes]:
-        made.append("asynchronous")
+        started.append("asynchronous")
         yield b"piece"
 
     for stream in (pieces, asynchronous_pieces):
         page = at_once(lambda _, stream=stream: StreamingHttpResponse(stream()))
-        assert list(page(RequestFactory().head("/"))) == made == []
+        assert list(page(RequestFactory().head("/"))) == started == []
     page = at_once(lambda _: StreamingHttpResponse(asynchronous_pieces()))
     assert list(page(RequestFactory().get("/"))) == [b"piece"]
 
@@ -149,9 +149,9 @@ def test_health_is_requested_by_address(client: Client, site_with: Site, db: Non
 def test_a_health_check_has_a_host_that_the_projects_own_middleware_knows(rf, settings):
     settings.BENCHAPP_HEALTH_PATHS, settings.BENCHAPP_OWN_HOSTS = ("/up/",), ["shop.example"]
     settings.ALLOWED_HOSTS = ["127.0.0.1"]
-    asked = any_host_for_health(lambda request: (request.META["HTTP_HOST"], request.get_host()))
-    assert asked(rf.get("/up/", headers={"host": "127.0.0.1:8000"})) == ("shop.example", "shop.example")
-    assert asked(rf.get("/", headers={"host": "127.0.0.1:8000"})) == ("127.0.0.1:8000", "127.0.0.1:8000")
+    hosts_of = any_host_for_health(lambda request: (request.META["HTTP_HOST"], request.get_host()))
+    assert hosts_of(rf.get("/up/", headers={"host": "127.0.0.1:8000"})) == ("shop.example", "shop.example")
+    assert hosts_of(rf.get("/", headers={"host": "127.0.0.1:8000"})) == ("127.0.0.1:8000", "127.0.0.1:8000")
 
 
 def test_plain_http_is_sent_to_https_in_production_except_the_health_check(client: Client, site_with: Site, db: None):
@@ -198,8 +198,8 @@ def test_a_response_that_sets_a_cookie_is_private_to_caches_that_only_look_at_th
         return HttpResponse("x", headers={"Cache-Control": control} if control else {})
 
     laid = private_sessions(CsrfViewMiddleware(view))
-    said = laid(RequestFactory().get("/form/"))["Cache-Control"]
-    assert "private" in said and "public" not in said
+    cache_control = laid(RequestFactory().get("/form/"))["Cache-Control"]
+    assert "private" in cache_control and "public" not in cache_control
     assert laid(RequestFactory().get("/page/")).get("Cache-Control", "") == control
 
 

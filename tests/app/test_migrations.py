@@ -62,8 +62,8 @@ def changed_site(tmp_path: Path) -> Path:
 def migrate(site: Path, url: str, source: Source) -> dict:
     """Run the migrations of a change on a database; what the database has then."""
     (site / "benchapp" / "models.py").write_text(source.text)
-    said = run_in(site, url, str(Path(__file__).with_name("migrate_changed_models.py")))
-    return json.loads(said[said.index("{") :])
+    output = run_in(site, url, str(Path(__file__).with_name("migrate_changed_models.py")))
+    return json.loads(output[output.index("{") :])
 
 
 def run_in(site: Path, url: str, *arguments: str) -> str:
@@ -96,11 +96,11 @@ def test_any_change_of_a_model_is_migrated(site_database: str, changed_site: Pat
     make_rows()
     source = CHANGES[change](Source(MODELS.read_text()))
     assert source.text != MODELS.read_text()
-    found = migrate(changed_site, site_database, source)
-    assert (found["wrong"], found["wrong_created"], found["wrong_changed"]) == ([], [], [])
-    assert [rows[:2] for rows in found["migrated"]] == [[30, 30], [60, 60], [60, 60]]
-    assert [rows[:2] for rows in found["created"]] == [[330, 330], [360, 360], [360, 360]]
-    for rows, children in zip(found["created"], found["created"][1:], strict=False):
+    result = migrate(changed_site, site_database, source)
+    assert (result["wrong"], result["wrong_created"], result["wrong_changed"]) == ([], [], [])
+    assert [rows[:2] for rows in result["migrated"]] == [[30, 30], [60, 60], [60, 60]]
+    assert [rows[:2] for rows in result["created"]] == [[330, 330], [360, 360], [360, 360]]
+    for rows, children in zip(result["created"], result["created"][1:], strict=False):
         # A parent that still counts its children counts all of them.
         assert not rows[2:] or children[0] in rows[2:]
 
@@ -247,9 +247,9 @@ def test_a_migration_that_fails_is_named_and_repaired(site_database: str, monkey
         patch.setattr(MigrationExecutor, "migrate", fail)
         call_command("migrate", "benchapp", "0002", verbosity=0)
     more_comments(600)
-    found = checks.run_checks(databases=["default"], tags=["database"])
-    assert [message.id for message in found] == ["benchapp.W001"]
-    assert "migrate" in found[0].hint
+    messages = checks.run_checks(databases=["default"], tags=["database"])
+    assert [message.id for message in messages] == ["benchapp.W001"]
+    assert "migrate" in messages[0].hint
     call_command("migrate", verbosity=0)
     assert checks.run_checks(databases=["default"], tags=["database"]) == []
     assert_right(660)
@@ -363,8 +363,8 @@ def test_a_truncated_table_has_no_rows_and_counts_new_ones(postgresql_site: str,
 def test_a_database_of_another_kind_has_no_triggers(rows: Rows, monkeypatch: pytest.MonkeyPatch):
     plan = [(MigrationExecutor(connection).loader.get_migration("benchapp", "0001_initial"), False)]
     monkeypatch.setattr(connection, "vendor", "mysql")
-    with CaptureQueriesContext(connection) as made:
+    with CaptureQueriesContext(connection) as queries:
         page_index.before_migrations(connection.alias, plan)
         page_index.after_migrations(connection.alias, plan)
-    assert [query["sql"] for query in made] == []
+    assert [query["sql"] for query in queries] == []
     assert page_index.missing_triggers(connection) == []

@@ -75,13 +75,13 @@ def described(html: bytes) -> str:
 
 def test_every_page_has_a_description_of_what_it_shows(client: Client, every_page: list[str]):
     pages = [*every_page, "/login/", "/nowhere/"]
-    found = {url: described(client.get(url).content) for url in pages}
-    assert len(set(found.values())) == len(pages)
-    for url, description in found.items():
+    descriptions = {url: described(client.get(url).content) for url in pages}
+    assert len(set(descriptions.values())) == len(pages)
+    for url, description in descriptions.items():
         assert 40 <= len(description) <= 170, url
     post, author = Post.objects.order_by("id")[0], Author.objects.order_by("id")[0]
-    assert found[f"/posts/{post.pk}/"][:40] == post.body[:40]
-    assert author.bio[:40] in found[f"/authors/{author.pk}/"]
+    assert descriptions[f"/posts/{post.pk}/"][:40] == post.body[:40]
+    assert author.bio[:40] in descriptions[f"/authors/{author.pk}/"]
 
 
 def test_pages_depend_on_neither_host_nor_port(client: Client, every_page: list[str], settings):
@@ -93,9 +93,9 @@ def test_pages_depend_on_neither_host_nor_port(client: Client, every_page: list[
 @pytest.mark.parametrize("url", LISTS)
 def test_list_shows_25_rows_newest_first(client: Client, rows: Rows, url: str):
     html = client.get(url).content.decode()
-    found = re.findall(rf"<li>.*?(?:{'Reader' if url == '/comments/' else url[1:-2].title()}) (\d+)", html, re.S)
+    numbers = re.findall(rf"<li>.*?(?:{'Reader' if url == '/comments/' else url[1:-2].title()}) (\d+)", html, re.S)
     total = 30 if url == "/authors/" else 60
-    assert [int(number) for number in found[:25]] == list(range(total - 1, total - 26, -1))
+    assert [int(number) for number in numbers[:25]] == list(range(total - 1, total - 26, -1))
     assert f"Page 1 of {-(-total // 25)}." in html
 
 

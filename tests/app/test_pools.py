@@ -42,22 +42,22 @@ def test_another_database_stays_as_it_is(monkeypatch, engine):
 
 
 def test_none_opens_a_connection_a_request(monkeypatch):
-    found = pooled(monkeypatch, **{"": "none"})
-    assert found["CONN_MAX_AGE"] == 0
-    assert found["OPTIONS"] == {"sslmode": "require"}
+    database = pooled(monkeypatch, **{"": "none"})
+    assert database["CONN_MAX_AGE"] == 0
+    assert database["OPTIONS"] == {"sslmode": "require"}
 
 
 def test_threads_keep_their_connections_for_some_seconds(monkeypatch):
     assert pooled(monkeypatch, **{"": "conn_max_age"})["CONN_MAX_AGE"] == 60
-    found = pooled(monkeypatch, **{"": "conn_max_age", "_SECONDS": "30"})
-    assert (found["CONN_MAX_AGE"], found["CONN_HEALTH_CHECKS"]) == (30, True)
-    assert found["OPTIONS"] == {"sslmode": "require"}
+    database = pooled(monkeypatch, **{"": "conn_max_age", "_SECONDS": "30"})
+    assert (database["CONN_MAX_AGE"], database["CONN_HEALTH_CHECKS"]) == (30, True)
+    assert database["OPTIONS"] == {"sslmode": "require"}
 
 
 def test_django_s_pool_has_its_size_and_no_persistent_connections(monkeypatch):
-    found = pooled(monkeypatch, **{"": "django", "_SIZE": "1"})
-    assert found["CONN_MAX_AGE"] == 0
-    assert found["OPTIONS"] == {"sslmode": "require", "pool": {"min_size": 1, "max_size": 1}}
+    database = pooled(monkeypatch, **{"": "django", "_SIZE": "1"})
+    assert database["CONN_MAX_AGE"] == 0
+    assert database["OPTIONS"] == {"sslmode": "require", "pool": {"min_size": 1, "max_size": 1}}
 
 
 def test_django_s_pool_without_psycopg_3_is_refused(monkeypatch):

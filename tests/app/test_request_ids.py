@@ -39,17 +39,17 @@ def test_the_id_of_the_server_in_front_is_kept(adds, rf, settings):
 
 def test_a_line_of_a_log_has_the_id_of_its_request_and_of_no_other(rf, settings):
     settings.BENCHAPP_ACCESS_LOG = True
-    found = []
+    ids = []
 
     def log(_=None) -> HttpResponse:
         record = logging.makeLogRecord({})
         assert InLog().filter(record)
-        found.append(record.request_id)
+        ids.append(record.request_id)
         return HttpResponse()
 
     identified(log)(rf.get("/", headers={"x-request-id": OWN}))
     log()
-    assert found == [OWN, "-"]
+    assert ids == [OWN, "-"]
 
 
 ADDRESSES = [
@@ -69,5 +69,5 @@ def test_an_access_log_in_json_without_addresses(address, masked, rf, settings, 
         middleware.access_logger.addHandler(caplog.handler)
         middleware.access_log(lambda _: HttpResponse("yes"))(request)
         middleware.access_logger.removeHandler(caplog.handler)
-    found = json.loads(caplog.messages[0])
-    assert (found["client"], found["agent"], found["id"], found["status"]) == (masked, odd, OWN, 200)
+    entry = json.loads(caplog.messages[0])
+    assert (entry["client"], entry["agent"], entry["id"], entry["status"]) == (masked, odd, OWN, 200)

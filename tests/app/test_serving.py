@@ -69,18 +69,18 @@ def laid_over(tmp_path, monkeypatch):
                     del sys.modules[name]
             importlib.invalidate_caches()
             module = importlib.import_module(f"{package}.settings")
-        found = {name: getattr(module, name) for name in dir(module) if name.isupper()}
-        return json.loads(json.dumps(found, default=str))
+        values = {name: getattr(module, name) for name in dir(module) if name.isupper()}
+        return json.loads(json.dumps(values, default=str))
 
     return settings
 
 
 def test_without_layers_only_what_serving_needs_is_changed(laid_over):
-    found = laid_over()
-    assert (found["DEBUG"], found["SECURE_SSL_REDIRECT"], found["SECRET_KEY"]) == (False, False, "theirs")
-    assert (found["ROOT_URLCONF"], found["SESSION_COOKIE_SAMESITE"]) == ("their_urls", "Lax")
-    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
-    assert found["MIDDLEWARE"] == [
+    settings = laid_over()
+    assert (settings["DEBUG"], settings["SECURE_SSL_REDIRECT"], settings["SECRET_KEY"]) == (False, False, "theirs")
+    assert (settings["ROOT_URLCONF"], settings["SESSION_COOKIE_SAMESITE"]) == ("their_urls", "Lax")
+    assert settings["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
+    assert settings["MIDDLEWARE"] == [
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
@@ -89,15 +89,15 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         "django.middleware.common.CommonMiddleware",
         INNER,
     ]
-    assert found["DATABASES"]["default"]["NAME"] == "theirs"
+    assert settings["DATABASES"]["default"]["NAME"] == "theirs"
 
 
 def test_nothing_is_watched_in_harmless_middleware_and_the_scheme_is_known(laid_over):
     common = "django.middleware.common.CommonMiddleware"
-    found = laid_over(BENCHAPP_HARMLESS=json.dumps(["DNT", common]))
-    assert found["CACHING_HARMLESS"] == ["DNT", common]
-    place = found["MIDDLEWARE"].index(common)
-    assert found["MIDDLEWARE"][place - 1 : place + 2] == [PAUSE, common, RESUME]
+    settings = laid_over(BENCHAPP_HARMLESS=json.dumps(["DNT", common]))
+    assert settings["CACHING_HARMLESS"] == ["DNT", common]
+    place = settings["MIDDLEWARE"].index(common)
+    assert settings["MIDDLEWARE"][place - 1 : place + 2] == [PAUSE, common, RESUME]
     assert laid_over(more=f"CACHING_HARMLESS = ['{common}']")["MIDDLEWARE"].count(PAUSE) == 1
     for variables, scheme in (
         ({}, "http"),
@@ -112,7 +112,7 @@ def test_nothing_is_watched_in_harmless_middleware_and_the_scheme_is_known(laid_
 
 def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     places = {"ENGINE": "django.contrib.gis.db.backends.spatialite", "NAME": "places"}
-    found = laid_over(
+    settings = laid_over(
         more=f"DATABASES['places'] = {places}",
         BENCHAPP_DATABASE_URL="sqlite:////tmp/copy.sqlite3",
         BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3", "places": "/tmp/places.sqlite3"}',
@@ -120,19 +120,19 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
         BENCHAPP_WHITENOISE="0",
         BENCHAPP_MEDIA_ROOT="/tmp/media",
     )
-    assert (found["MEDIA_ROOT"], laid_over().get("MEDIA_ROOT")) == ("/tmp/media", None)
-    default = found["DATABASES"]["default"]
+    assert (settings["MEDIA_ROOT"], laid_over().get("MEDIA_ROOT")) == ("/tmp/media", None)
+    default = settings["DATABASES"]["default"]
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
-    assert [found["DATABASES"][alias]["NAME"] for alias in ("other", "places")] == [
+    assert [settings["DATABASES"][alias]["NAME"] for alias in ("other", "places")] == [
         "/tmp/other.sqlite3",
         "/tmp/places.sqlite3",
     ]
-    assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
+    assert settings["ALLOWED_HOSTS"] == ["127.0.0.1"]
     assert laid_over(more="ALLOWED_HOSTS = [None, '']")["ALLOWED_HOSTS"] == []
     # A request for health checks gets another one, which is a name.
     any_host = laid_over(more="ALLOWED_HOSTS = ['*']", BENCHAPP_ALLOWED_HOSTS="127.0.0.1")
     assert any_host["BENCHAPP_OWN_HOSTS"] == ["127.0.0.1"]
-    assert not any("static_files" in name for name in found["MIDDLEWARE"])
+    assert not any("static_files" in name for name in settings["MIDDLEWARE"])
 
 
 def test_a_replica_is_where_the_default_database_is_that_is_tried(laid_over):
@@ -158,7 +158,7 @@ def test_a_command_that_needs_no_rows_keeps_the_engine_and_reaches_no_server(lai
 
 def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
     """Else commands after collectstatic, and uploads, would write beside the project's code."""
-    said = """
+    lines = """
     from pathlib import Path
     STATIC_ROOT, MEDIA_ROOT, STATIC_URL = "/srv/shop/static", "", "/srv/shop/static/"
     COMPRESS_ROOT, SASS_DIR, OTHER_ROOT = STATIC_ROOT, Path("/srv/shop/static/css"), "/srv/shop/static2"
@@ -167,27 +167,27 @@ def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
     THUMBNAIL_PATH = "/srv/shop/up/small"
     """
     folders = {"BENCHAPP_STATIC_ROOT": "/kit/static", "BENCHAPP_MEDIA_ROOT": "/kit/media"}
-    found = laid_over(more=textwrap.dedent(said), **folders)
+    settings = laid_over(more=textwrap.dedent(lines), **folders)
     names = ("STATIC_ROOT", "COMPRESS_ROOT", "SASS_DIR", "OTHER_ROOT", "MEDIA_ROOT", "THUMBNAIL_PATH", "STATIC_URL")
-    assert [found[name] for name in names] == [
+    assert [settings[name] for name in names] == [
         *("/kit/static", "/kit/static", "/kit/static/css", "/srv/shop/static2", "/kit/media", "/kit/media/small"),
         "/srv/shop/static/",
     ]
-    assert {alias: it["OPTIONS"] for alias, it in found["STORAGES"].items()} == {
+    assert {alias: it["OPTIONS"] for alias, it in settings["STORAGES"].items()} == {
         "staticfiles": {"location": "/kit/static", "base_url": "/s/"},
         "default": {"location": "/kit/media"},
     }
     # If nothing is moved, all stays as it is.
-    assert laid_over(more=textwrap.dedent(said))["COMPRESS_ROOT"] == "/srv/shop/static"
+    assert laid_over(more=textwrap.dedent(lines))["COMPRESS_ROOT"] == "/srv/shop/static"
 
 
 def test_logs_and_file_caches_go_elsewhere_where_it_is_only_tried(laid_over, tmp_path):
-    found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
-    assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
-    assert found["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
-    places = [cache.get("LOCATION") for cache in found["CACHES"].values()]
+    settings = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
+    assert settings["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
+    assert settings["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
+    places = [cache.get("LOCATION") for cache in settings["CACHES"].values()]
     assert places == ["/tmp/ours/cache-default", "/tmp/ours/cache-disk", None]
-    assert found["SESSION_FILE_PATH"] == "/tmp/ours"
+    assert settings["SESSION_FILE_PATH"] == "/tmp/ours"
     # In production they stay in the project's places.
     there = laid_over(more=FILES)
     assert there["LOGGING"]["handlers"]["mine"]["filename"] == "theirs.log"
@@ -209,10 +209,10 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
 
 
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
-    found = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1")
-    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.serve.inside"]
-    assert found["MIDDLEWARE"][-2:] == ["bench.serve.inside.render_id.RenderId", INNER]
-    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.serve.inside.serving.urls", "their_urls")
+    settings = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1")
+    assert settings["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.serve.inside"]
+    assert settings["MIDDLEWARE"][-2:] == ["bench.serve.inside.render_id.RenderId", INNER]
+    assert (settings["ROOT_URLCONF"], settings["OVERLAID_URLCONF"]) == ("bench.serve.inside.serving.urls", "their_urls")
     assert laid_over("bench.serve.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
     marking = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
     assert marking["MIDDLEWARE"][-2:] == ["bench.serve.inside.visitor_pages.marked", INNER]
@@ -239,26 +239,26 @@ STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, 
 
 def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_path):
     tried = {"BENCHAPP_FILES": str(tmp_path), "BENCHAPP_REMOTE_STORAGES": '["staticfiles"]'}
-    found = laid_over("benchapp_overlay", OUTSIDE, **tried)
-    backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in found["CACHES"].items()}
+    settings = laid_over("benchapp_overlay", OUTSIDE, **tried)
+    backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in settings["CACHES"].items()}
     assert backends == {"live": "LocMemCache", "here": "RedisCache"}
-    assert found["EMAIL_BACKEND"].endswith("dummy.EmailBackend") and found["CELERY_BROKER_URL"] == "memory://"
-    assert (found["HUEY"]["name"], found["HUEY"]["huey_class"]) == ("theirs", "huey.BlackHoleHuey")
-    layers = {alias: layer["BACKEND"].rpartition(".")[2] for alias, layer in found["CHANNEL_LAYERS"].items()}
+    assert settings["EMAIL_BACKEND"].endswith("dummy.EmailBackend") and settings["CELERY_BROKER_URL"] == "memory://"
+    assert (settings["HUEY"]["name"], settings["HUEY"]["huey_class"]) == ("theirs", "huey.BlackHoleHuey")
+    layers = {alias: layer["BACKEND"].rpartition(".")[2] for alias, layer in settings["CHANNEL_LAYERS"].items()}
     assert layers == {"live": "InMemoryChannelLayer", "here": "RedisChannelLayer"}
-    assert found["DRAMATIQ_BROKER"] == {"BROKER": "dramatiq.brokers.stub.StubBroker", "OPTIONS": {}}
-    tasks = {alias: (it["BACKEND"].rpartition(".")[2], it["QUEUES"]) for alias, it in found["TASKS"].items()}
+    assert settings["DRAMATIQ_BROKER"] == {"BROKER": "dramatiq.brokers.stub.StubBroker", "OPTIONS": {}}
+    tasks = {alias: (it["BACKEND"].rpartition(".")[2], it["QUEUES"]) for alias, it in settings["TASKS"].items()}
     assert tasks == {"live": ("DummyBackend", ["mail"]), "here": ("ImmediateBackend", ["mail"])}
-    index, search = found["HAYSTACK_CONNECTIONS"], found["WAGTAILSEARCH_BACKENDS"]
+    index, search = settings["HAYSTACK_CONNECTIONS"], settings["WAGTAILSEARCH_BACKENDS"]
     assert index["live"]["ENGINE"].endswith("SimpleEngine") and index["here"]["PATH"] == f"{tmp_path}/search-here"
     assert search["live"] == {"BACKEND": "wagtail.search.backends.database"} and search["here"]["SEARCH_CONFIG"]
     # A cache of one process would lose them.
-    assert found["SESSION_ENGINE"].endswith(".file") and found["SESSION_FILE_PATH"] == str(tmp_path)
+    assert settings["SESSION_ENGINE"].endswith(".file") and settings["SESSION_FILE_PATH"] == str(tmp_path)
     for env in ({**tried, "BENCHAPP_OUTSIDE": "1"}, {}):
-        asked = laid_over("benchapp_overlay", OUTSIDE, **env)
-        assert asked["CACHES"]["live"]["LOCATION"] == "redis://:pw@cache.example:6379/1"
-        assert "EMAIL_BACKEND" not in asked and asked["CELERY_BROKER_URL"] == "amqp://queue.example"
-        assert asked["HUEY"]["huey_class"] == "huey.SqliteHuey"
+        untouched = laid_over("benchapp_overlay", OUTSIDE, **env)
+        assert untouched["CACHES"]["live"]["LOCATION"] == "redis://:pw@cache.example:6379/1"
+        assert "EMAIL_BACKEND" not in untouched and untouched["CELERY_BROKER_URL"] == "amqp://queue.example"
+        assert untouched["HUEY"]["huey_class"] == "huey.SqliteHuey"
 
 
 @pytest.mark.parametrize("outside", ["0", "1"])
@@ -269,39 +269,39 @@ def test_celery_has_no_broker_wherever_the_project_names_it(monkeypatch, tmp_pat
 
 
 def test_where_it_is_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_path):
-    said = """
+    lines = """
     MAILERS = {"default": {"OPTIONS": {"host": "smtp.example"}},
                "files": {"BACKEND": "django.core.mail.backends.filebased.EmailBackend"},
                "shown": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
     """
-    found = laid_over("benchapp_overlay", textwrap.dedent(said), BENCHAPP_FILES=str(tmp_path))
-    assert "EMAIL_BACKEND" not in found
-    assert {alias: mailer["BACKEND"].split(".")[-2] for alias, mailer in found["MAILERS"].items()} == {
+    settings = laid_over("benchapp_overlay", textwrap.dedent(lines), BENCHAPP_FILES=str(tmp_path))
+    assert "EMAIL_BACKEND" not in settings
+    assert {alias: mailer["BACKEND"].split(".")[-2] for alias, mailer in settings["MAILERS"].items()} == {
         "default": "dummy",
         "files": "dummy",
         "shown": "console",
     }
-    assert "OPTIONS" not in found["MAILERS"]["default"]
+    assert "OPTIONS" not in settings["MAILERS"]["default"]
 
 
 def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
-    found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
-    assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.real_address"
-    assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
-    found = laid_over(BENCHAPP_TRUSTED_PROXIES="10.0.0.0/8")
-    assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.balanced_address"
-    assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
+    settings = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
+    assert settings["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.real_address"
+    assert settings["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
+    settings = laid_over(BENCHAPP_TRUSTED_PROXIES="10.0.0.0/8")
+    assert settings["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.balanced_address"
+    assert settings["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
 
 
 def test_without_a_reverse_proxy_no_header_of_a_client_says_scheme_or_host(laid_over):
-    said = """
+    lines = """
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = True
     """
-    found = laid_over(more=textwrap.dedent(said))
-    assert not any("address" in name for name in found["MIDDLEWARE"][len(ALWAYS) :])
-    assert found["SECURE_PROXY_SSL_HEADER"] is None
-    assert not (found["USE_X_FORWARDED_HOST"] or found["USE_X_FORWARDED_PORT"])
+    settings = laid_over(more=textwrap.dedent(lines))
+    assert not any("address" in name for name in settings["MIDDLEWARE"][len(ALWAYS) :])
+    assert settings["SECURE_PROXY_SSL_HEADER"] is None
+    assert not (settings["USE_X_FORWARDED_HOST"] or settings["USE_X_FORWARDED_PORT"])
 
 
 def test_errors_are_written_unless_it_logs_itself(laid_over):
@@ -309,8 +309,8 @@ def test_errors_are_written_unless_it_logs_itself(laid_over):
 
 
 def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
-    found = laid_over(CACHING_PAGE_CACHE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
-    assert found["MIDDLEWARE"] == [
+    settings = laid_over(CACHING_PAGE_CACHE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
+    assert settings["MIDDLEWARE"] == [
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         OUTER,
@@ -318,8 +318,8 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
         "django.middleware.common.CommonMiddleware",
         INNER,
     ]
-    assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
-    assert set(found["CACHES"]) == {"default", "benchapp_pages"}
+    assert settings["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
+    assert set(settings["CACHES"]) == {"default", "benchapp_pages"}
 
 
 def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_only(laid_over):
@@ -335,12 +335,12 @@ def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer
         ("SITE_MIDDLEWARE", "django_pages"),
         ("FRAGMENTS", "template_fragments"),
     ):
-        found = laid_over(more=theirs, **url, **{f"CACHING_{layer}": "1"})
-        laid = found["CACHES"].pop(alias)
+        settings = laid_over(more=theirs, **url, **{f"CACHING_{layer}": "1"})
+        laid = settings["CACHES"].pop(alias)
         assert (laid["BACKEND"], laid["LOCATION"], laid["TIMEOUT"]) == (stock, "127.0.0.1:1", 7)
         own = {"default", "theirs"} - {alias}
-        assert found["CACHES"] == {name: {"BACKEND": locmem} for name in own}
-        assert found.get("CACHE_MIDDLEWARE_ALIAS", alias) == alias
+        assert settings["CACHES"] == {name: {"BACKEND": locmem} for name in own}
+        assert settings.get("CACHE_MIDDLEWARE_ALIAS", alias) == alias
 
 
 def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_session(laid_over):
@@ -348,9 +348,9 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     # As `wagtail start` has it: what is first elsewhere comes last.
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
     layer = {"CACHING_PAGE_CACHE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
-    found = laid_over(more=theirs, **layer)
-    assert found["MIDDLEWARE"].index(OUTER) < found["MIDDLEWARE"].index(sessions)
-    assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
+    settings = laid_over(more=theirs, **layer)
+    assert settings["MIDDLEWARE"].index(OUTER) < settings["MIDDLEWARE"].index(sessions)
+    assert settings["MESSAGE_STORAGE"].endswith(".SessionStorage")
     # Without a layer, without sessions, and with their own storage, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
     assert "MESSAGE_STORAGE" not in laid_over(**layer)
@@ -363,13 +363,13 @@ INSTALLED_APPS.append("benchapp.caching")
 MIDDLEWARE = ["{OUTER}", *MIDDLEWARE, "{INNER}"]
 CACHING_LAYERS, CACHING_SECONDS, CACHING_PUBLIC = {{"page-cache": {{}}}}, 30, ["/blog/"]
 """
-    found = laid_over(more=theirs)
-    assert found["INSTALLED_APPS"].count("benchapp.caching") == 1
-    assert [found["MIDDLEWARE"].count(name) for name in (OUTER, INNER)] == [1, 1]
-    assert found["MIDDLEWARE"][-1] == INNER
-    assert (found["CACHING_LAYERS"], found["CACHING_SECONDS"]) == ({"page-cache": {}}, 30)
-    assert found["CACHING_PUBLIC"] == ["/blog/"]
-    assert "CACHE_MIDDLEWARE_ALIAS" not in found
+    settings = laid_over(more=theirs)
+    assert settings["INSTALLED_APPS"].count("benchapp.caching") == 1
+    assert [settings["MIDDLEWARE"].count(name) for name in (OUTER, INNER)] == [1, 1]
+    assert settings["MIDDLEWARE"][-1] == INNER
+    assert (settings["CACHING_LAYERS"], settings["CACHING_SECONDS"]) == ({"page-cache": {}}, 30)
+    assert settings["CACHING_PUBLIC"] == ["/blog/"]
+    assert "CACHE_MIDDLEWARE_ALIAS" not in settings
     other = laid_over(more=theirs, CACHING_STATICGENERATOR_ROOT="pages", BENCHAPP_CACHE_SECONDS="5")
     assert (list(other["CACHING_LAYERS"]), other["CACHING_SECONDS"]) == (["staticgenerator"], 5)
 
@@ -387,11 +387,11 @@ def test_a_site_over_https_is_served_as_safely_as_the_kits_own(laid_over):
     """Whatever the settings say, by the host's environment; nothing shortens a promise of theirs to browsers."""
     more = "SESSION_COOKIE_SECURE = False\nSILENCED_SYSTEM_CHECKS = ['auth.W004']\n"
     host = {"BENCHAPP_HTTPS": "1", "BENCHAPP_HSTS_SECONDS": "300", "SECRET_KEY": "k" * 60}
-    found = laid_over(more=more, **host, BENCHAPP_ALLOW='["security.W003"]')
-    assert found["SECRET_KEY"] == "k" * 60
+    settings = laid_over(more=more, **host, BENCHAPP_ALLOW='["security.W003"]')
+    assert settings["SECRET_KEY"] == "k" * 60
     names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS")
-    assert [found[name] for name in names] == [True, True, True, 300]
-    assert {"auth.W004", "security.W003"} < set(found["SILENCED_SYSTEM_CHECKS"])
+    assert [settings[name] for name in names] == [True, True, True, 300]
+    assert {"auth.W004", "security.W003"} < set(settings["SILENCED_SYSTEM_CHECKS"])
     assert laid_over(more="SECURE_HSTS_SECONDS = 86400", **host)["SECURE_HSTS_SECONDS"] == 86400
     # While it is tried and measured, its own key stays: all commands of a deployment have that.
     assert laid_over(**host, BENCHAPP_FILES="/tmp/ours")["SECRET_KEY"] == "theirs"

@@ -95,15 +95,15 @@ def test_production_values_pass_the_deployment_check(layer: dict[str, str]):
 def test_defaults_are_safe(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
     for name in ("DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL", "CACHE_URL"):
         monkeypatch.delenv(name, raising=False)
-    found = settings_from()
-    assert found["DEBUG"] is False
-    assert found["ALLOWED_HOSTS"] == ["localhost", "127.0.0.1", "[::1]"]
-    assert len(found["SECRET_KEY"]) >= 64
-    assert "SECURE_PROXY_SSL_HEADER" not in found
-    assert found["CACHES"]["template_fragments"]["BACKEND"].endswith("DummyCache")
-    assert found["DATABASES"]["default"]["NAME"].endswith("var/data/benchapp.sqlite3")
-    assert found["CACHING_LAYERS"] == {}
-    assert not any("debug" in name for name in found["MIDDLEWARE"])
+    settings = settings_from()
+    assert settings["DEBUG"] is False
+    assert settings["ALLOWED_HOSTS"] == ["localhost", "127.0.0.1", "[::1]"]
+    assert len(settings["SECRET_KEY"]) >= 64
+    assert "SECURE_PROXY_SSL_HEADER" not in settings
+    assert settings["CACHES"]["template_fragments"]["BACKEND"].endswith("DummyCache")
+    assert settings["DATABASES"]["default"]["NAME"].endswith("var/data/benchapp.sqlite3")
+    assert settings["CACHING_LAYERS"] == {}
+    assert not any("debug" in name for name in settings["MIDDLEWARE"])
 
 
 def test_a_debug_site_starts_with_its_toolbar(settings_from: FromEnvironment):
@@ -116,11 +116,11 @@ def test_a_debug_site_starts_with_its_toolbar(settings_from: FromEnvironment):
 
 
 def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
-    found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
-    assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
-    assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
+    settings = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
+    assert settings["CACHE_MIDDLEWARE_SECONDS"] == 7
+    assert {cache["TIMEOUT"] for cache in settings["CACHES"].values()} == {7}
     # A few pages are more than Django's limit.
-    assert found["CACHES"]["default"]["OPTIONS"]["MAX_ENTRIES"] == 10_000
+    assert settings["CACHES"]["default"]["OPTIONS"]["MAX_ENTRIES"] == 10_000
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,14 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     ],
 )
 def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
-    found = settings_from(CACHE_URL=url, CACHING_FRAGMENTS="1")["CACHES"]
+    caches = settings_from(CACHE_URL=url, CACHING_FRAGMENTS="1")["CACHES"]
     where = "django.core.cache.backends" if "." in backend else "benchapp.caching.private_apis.django_backends"
-    assert found["default"]["BACKEND"] == f"{where}.{backend}"
-    assert found["default"]["LOCATION"] == location
+    assert caches["default"]["BACKEND"] == f"{where}.{backend}"
+    assert caches["default"]["LOCATION"] == location
     waits = {"socket_timeout": 1, "socket_connect_timeout": 1}
-    assert "Redis" not in backend or found["default"]["OPTIONS"] == {"db": 1, **waits}
+    assert "Redis" not in backend or caches["default"]["OPTIONS"] == {"db": 1, **waits}
     # Pages and fragments never share an entry, whatever the backend.
-    one, other = found["default"], found["template_fragments"]
+    one, other = caches["default"], caches["template_fragments"]
     assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
     # Fragments are Django's own, without a repair.
     assert other["BACKEND"].startswith("django.core.cache.backends.")
@@ -156,8 +156,8 @@ def test_sites_share_a_cache_and_no_entry_and_the_hosts_of_one_site_share_all(
     settings_from: FromEnvironment, layer: dict[str, str]
 ):
     def prefixes(**variables: str) -> set[str]:
-        found = settings_from(CACHE_URL="redis://cache:6379", **layer, **variables)["CACHES"]
-        return {cache["KEY_PREFIX"] for cache in found.values() if "KEY_PREFIX" in cache}
+        caches = settings_from(CACHE_URL="redis://cache:6379", **layer, **variables)["CACHES"]
+        return {cache["KEY_PREFIX"] for cache in caches.values() if "KEY_PREFIX" in cache}
 
     production = {"DATABASE_URL": "postgresql://ann:old@db:5432/site"}
     staging = {"DATABASE_URL": "postgresql://ann:old@staging-db:5432/site"}
@@ -170,8 +170,8 @@ def test_sites_share_a_cache_and_no_entry_and_the_hosts_of_one_site_share_all(
 
 
 def test_a_key_prefix_of_the_url_is_the_site_s(settings_from: FromEnvironment):
-    found = settings_from(CACHE_URL="redis://cache:6379?key_prefix=shop")["CACHES"]["default"]
-    assert found["KEY_PREFIX"] == "shop-pages"
+    cache = settings_from(CACHE_URL="redis://cache:6379?key_prefix=shop")["CACHES"]["default"]
+    assert cache["KEY_PREFIX"] == "shop-pages"
 
 
 def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
@@ -183,16 +183,16 @@ def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypa
 @pytest.mark.parametrize("word", ["false", "FALSE", "off", "0", "no"])
 def test_a_switch_in_a_url_is_one_however_it_is_spelt(settings_from: FromEnvironment, word: str):
     url = f"postgresql://a@%2Frun%2Fpostgresql/n?conn_health_checks={word}&atomic_requests={word}&conn_max_age=5"
-    found = settings_from(DATABASE_URL=url)["DATABASES"]["default"]
-    assert (found["CONN_HEALTH_CHECKS"], found["ATOMIC_REQUESTS"], found["CONN_MAX_AGE"]) == (False, False, 5)
-    assert found["HOST"] == "/run/postgresql"
+    database = settings_from(DATABASE_URL=url)["DATABASES"]["default"]
+    assert (database["CONN_HEALTH_CHECKS"], database["ATOMIC_REQUESTS"], database["CONN_MAX_AGE"]) == (False, False, 5)
+    assert database["HOST"] == "/run/postgresql"
 
 
 def test_postgresql(settings_from: FromEnvironment):
-    found = settings_from(DATABASE_URL="postgresql://ann:p%40ss@db:5433/site")["DATABASES"]["default"]
-    assert found["ENGINE"] == "django.db.backends.postgresql"
-    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("ann", "p@ss", "db", 5433)
-    assert found["CONN_MAX_AGE"] == 600
+    database = settings_from(DATABASE_URL="postgresql://ann:p%40ss@db:5433/site")["DATABASES"]["default"]
+    assert database["ENGINE"] == "django.db.backends.postgresql"
+    assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("ann", "p@ss", "db", 5433)
+    assert database["CONN_MAX_AGE"] == 600
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_postgresql(settings_from: FromEnvironment):
 def test_a_relative_file_is_the_same_in_whatever_directory_a_server_works(
     settings_from: FromEnvironment, url: str, name: str
 ):
-    found = settings_from(DATABASE_URL=url)
-    assert found["DATABASES"]["default"]["NAME"] == name.format(**found)
+    settings = settings_from(DATABASE_URL=url)
+    assert settings["DATABASES"]["default"]["NAME"] == name.format(**settings)
 
 
 # -- the key -----------------------------------------------------------------------------------------
@@ -338,9 +338,9 @@ def test_a_pool_of_connections(
 ):
     monkeypatch.setattr(environment, "require_pool", lambda name: None)
     url = f"postgresql://a@b/c?pool={quote(value)}"
-    found = settings_from(DATABASE_URL=url, BENCHAPP_SERVER="wsgi")["DATABASES"]["default"]
-    assert found["OPTIONS"]["pool"] == pool
-    assert found["CONN_MAX_AGE"] == (0 if pool else 600)
+    database = settings_from(DATABASE_URL=url, BENCHAPP_SERVER="wsgi")["DATABASES"]["default"]
+    assert database["OPTIONS"]["pool"] == pool
+    assert database["CONN_MAX_AGE"] == (0 if pool else 600)
 
 
 @pytest.mark.parametrize("value", ["8", "many", "[]", '{"max_size"'])

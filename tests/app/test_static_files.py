@@ -130,11 +130,11 @@ def test_nothing_else_is_served(collected: StaticFiles, folder: Path, path: str)
 
 
 def test_only_what_has_changed_is_compressed_again(tmp_path: Path):
-    file, made = tmp_path / "a.css", [f"{tmp_path}/a.css.br", f"{tmp_path}/a.css.gz"]
+    file, expected = tmp_path / "a.css", [f"{tmp_path}/a.css.br", f"{tmp_path}/a.css.gz"]
     file.write_text("a { color: red }\n" * 100)
     compressor, compressed = ChangedFiles(quiet=True), []
     compressor.compress_gzip = lambda data: compressed.append(data) or b"x"
     for changed, times in ((False, 1), (False, 1), (True, 2)):
         if changed:
             os.utime(file, (1, 1))
-        assert (compressor.compress(str(file)), len(compressed)) == (made, times)
+        assert (compressor.compress(str(file)), len(compressed)) == (expected, times)

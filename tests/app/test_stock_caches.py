@@ -55,26 +55,26 @@ def asked(**variables: str) -> dict[str, Any]:
 
 
 def test_cached_views_are_django_s_decorator_and_a_page_of_an_account_is_not_stored():
-    found = asked(CACHING_VIEW_CACHE="1", BENCHAPP_PROBES="1")
-    assert found["cached"]
-    one, other, *members = found["ids"]
+    result = asked(CACHING_VIEW_CACHE="1", BENCHAPP_PROBES="1")
+    assert result["cached"]
+    one, other, *members = result["ids"]
     assert one == other, "a hit keeps the name of its rendering"
     assert len({one, *members}) == 3, "each page of an account is rendered"
-    assert found["control"][0] == found["control"][1] == "max-age=60"
-    assert all("private" in control for control in found["control"][2:])
-    assert found["named"] == [False, False, True, True]
+    assert result["control"][0] == result["control"][1] == "max-age=60"
+    assert all("private" in control for control in result["control"][2:])
+    assert result["named"] == [False, False, True, True]
 
 
 def test_without_the_layer_no_view_is_cached_and_each_rendering_has_its_own_name():
-    found = asked(BENCHAPP_PROBES="1")
-    assert not found["cached"]
-    assert len(set(found["ids"])) == 4
-    assert found["error"], "the page of an error that middleware raises"
+    result = asked(BENCHAPP_PROBES="1")
+    assert not result["cached"]
+    assert len(set(result["ids"])) == 4
+    assert result["error"], "the page of an error that middleware raises"
 
 
 def test_a_site_without_probes_names_no_rendering():
-    found = asked(CACHING_VIEW_CACHE="1")
-    assert (found["ids"], found["error"]) == ([None] * 4, None)
+    result = asked(CACHING_VIEW_CACHE="1")
+    assert (result["ids"], result["error"]) == ([None] * 4, None)
 
 
 def test_nothing_that_goes_to_production_knows_the_name_of_a_rendering():
@@ -96,11 +96,11 @@ def test_nothing_that_goes_to_production_knows_the_name_of_a_rendering():
 def test_each_is_in_a_stock_backend_and_none_is_a_layer_that_writes_invalidate(
     settings_from: Callable, layer: str, alias: str, url: str
 ):
-    found = settings_from(**{layer: "1", "CACHE_URL": url})
+    settings = settings_from(**{layer: "1", "CACHE_URL": url})
     stock = PyMemcacheCache if url.startswith("memcache") else RedisCache
-    assert found["CACHES"][alias]["BACKEND"] == f"{stock.__module__}.{stock.__name__}"
-    assert found["CACHING_LAYERS"] == {}
-    assert "CACHE_MIDDLEWARE_ALIAS" not in found, "that of Django's default"
+    assert settings["CACHES"][alias]["BACKEND"] == f"{stock.__module__}.{stock.__name__}"
+    assert settings["CACHING_LAYERS"] == {}
+    assert "CACHE_MIDDLEWARE_ALIAS" not in settings, "that of Django's default"
 
 
 def test_the_per_site_cache_is_around_sessions_and_the_last_to_see_a_request(settings_from: Callable):

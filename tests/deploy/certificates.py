@@ -16,10 +16,12 @@ def issue(folder: Path, names: tuple[str, ...], days: int) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
     now = datetime.datetime.now(datetime.UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + datetime.timedelta(days=days))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(it) for it in names]), critical=False)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(
+        now + datetime.timedelta(days=days)
+    )
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(it) for it in names]), critical=False)
     pem = serialization.Encoding.PEM
-    (folder / "fullchain.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
+    (folder / "fullchain.pem").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
     plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "privkey.pem").write_bytes(key.private_bytes(pem, *plain))

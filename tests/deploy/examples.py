@@ -47,12 +47,12 @@ def render(stack: str, folder: Path) -> None:
 
 def files(folder: Path) -> dict[str, tuple[str, bool]]:
     """The text of each file below a folder, and whether it can be executed, by its path."""
-    found = {}
+    by_path = {}
     for path in folder.rglob("*"):
         if path.is_file():
             executable = bool(path.stat().st_mode & 0o100)
-            found[str(path.relative_to(folder))] = (path.read_text("utf-8"), executable)
-    return found
+            by_path[str(path.relative_to(folder))] = (path.read_text("utf-8"), executable)
+    return by_path
 
 
 def write() -> None:

@@ -231,10 +231,10 @@ def render(machine: Machine, stack: str, layer: str, project: UnderTest | None =
 def blocks(note: str) -> list[str]:
     """The blocks of commands of an install note, as typed there. A script is a file to write."""
     named = {r"\bDIR/": "/srv/rendered/", r"\bREPOSITORY\b": SOURCE, r"\bYOUR\b": "/srv/certificate"}
-    found = re.findall(r"^ *```\n(.*?)^ *```", note, re.MULTILINE | re.DOTALL)
+    texts = re.findall(r"^ *```\n(.*?)^ *```", note, re.MULTILINE | re.DOTALL)
     for pattern, word in named.items():
-        found = [re.sub(pattern, word, block) for block in found]
-    return [block for block in found if not block.startswith("#!")]
+        texts = [re.sub(pattern, word, block) for block in texts]
+    return [block for block in texts if not block.startswith("#!")]
 
 
 def install(

@@ -71,8 +71,8 @@ class Machine:
     def full_disk(self) -> Iterator[None]:
         """No room on any disk until the block ends."""
         memory = self.root.with_name("memory")
-        found = os.statvfs(memory)
-        used = (found.f_blocks - found.f_bavail) * found.f_frsize
+        filesystem = os.statvfs(memory)
+        used = (filesystem.f_blocks - filesystem.f_bavail) * filesystem.f_frsize
         subprocess.run(["mount", "-o", f"remount,size={used + 65536}", memory], check=True)
         try:
             yield
@@ -137,14 +137,14 @@ def control_group(name: str) -> Iterator[list[str]]:
 def _control_groups() -> list[Path]:
     """This process's control group in each hierarchy of systemd: that of version 2, and its own of version 1."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
-    found = []
+    folders = []
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup2":
-            found.append(Path(place + own[""]))
+            folders.append(Path(place + own[""]))
         elif kind == "cgroup" and "name=systemd" in options.split(","):
-            found.append(Path(place + own["name=systemd"]))
-    return found
+            folders.append(Path(place + own["name=systemd"]))
+    return folders
 
 
 @contextlib.contextmanager
@@ -183,9 +183,9 @@ def mount(kind: str, *words: str | Path) -> None:
     """Mount a file system; skips the test if that cannot be done, and says why."""
     done = subprocess.run(["mount", "-t", kind, *words], capture_output=True, text=True)
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["nothing said"]
-        why = "root has no right to mount here: " if "permission denied" in said[0] else ""
-        pytest.skip(f"no machine can be booted: {why}{said[0]}")
+        messages = done.stderr.strip().splitlines() or ["nothing said"]
+        why = "root has no right to mount here: " if "permission denied" in messages[0] else ""
+        pytest.skip(f"no machine can be booted: {why}{messages[0]}")
 
 
 def _leader(started: subprocess.Popen[bytes], console: Path) -> int:
@@ -198,5 +198,5 @@ def _leader(started: subprocess.Popen[bytes], console: Path) -> int:
             if subprocess.run(argv, capture_output=True, text=True).stdout == "active\n":
                 return int(child)
         time.sleep(0.1)
-    said = console.read_text(errors="replace").strip().splitlines() or ["nothing said"]
-    return pytest.skip(f"no machine can be booted: {said[-1]}")
+    lines = console.read_text(errors="replace").strip().splitlines() or ["nothing said"]
+    return pytest.skip(f"no machine can be booted: {lines[-1]}")

@@ -77,14 +77,14 @@ class Host:
         for name in ("run", "logs", "store", "static"):
             (folder / name).mkdir()
         shutil.copytree(certificate, folder / "tls")
-        found = composed.modules
+        modules = composed.modules
         for server in self.case.servers:
             (folder / "run" / server.name).mkdir()
         self.written = one_host.write(self.case, Path(self.places.conf))
         for server in self.stack.servers:
             # As the install note's commands do.
             for name, template in server.host_modules.items():
-                Path(render.text(template, places, server.name)).symlink_to(found[server.name][name])
+                Path(render.text(template, places, server.name)).symlink_to(modules[server.name][name])
         (Path(self.places.conf) / "secrets.env").write_text("SECRET_KEY=x\nDATABASE_URL=sqlite://:memory:\n")
         self.identity.give_tree(folder)
 
@@ -121,8 +121,8 @@ class Host:
 
     def units(self) -> list[Path]:
         """The started units; a deploy starts stand-ins, and a failure starts the alert of the operator."""
-        found = (Path(self.places.conf) / "systemd").iterdir()
-        return sorted(path for path in found if not path.stem.endswith(("-standin", "@")))
+        files = (Path(self.places.conf) / "systemd").iterdir()
+        return sorted(path for path in files if not path.stem.endswith(("-standin", "@")))
 
     def services(self) -> list[str]:
         """The names of the services, the inner before the outer."""
@@ -133,8 +133,8 @@ class Host:
     def server(self, unit: str) -> Server | None:
         """The server of the chain whose unit it is, or that of one of its instances."""
         name = unit.removeprefix("benchapp-")
-        found = [server for server in self.case.servers if f"{name}-".startswith(f"{server.name}-")]
-        return max(found, key=lambda server: len(server.name), default=None)
+        servers = [server for server in self.case.servers if f"{name}-".startswith(f"{server.name}-")]
+        return max(servers, key=lambda server: len(server.name), default=None)
 
     def lines(self, unit: str, key: str) -> list[str]:
         """The values of a key in a unit."""
@@ -209,16 +209,16 @@ def serving(made: Host, **env: str):
     with contextlib.ExitStack() as stack:
         if placed.places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())
-        told = {name: stack.enter_context(Notified()) for name in made.services()}
+        notified = {name: stack.enter_context(Notified()) for name in made.services()}
         try:
             for name in made.services():
-                processes[name] = start(made, name, told[name].env | env)
+                processes[name] = start(made, name, notified[name].env | env)
             # Nginx's processes each leave out an instance that was not there yet.
             for address in inner:
                 wait_for(address.accepts, True, processes.values())
             wait_for(lambda: ask(made, made.case.project.health, NAME)[0], 200, processes.values())
             for name in made.services():
-                told[name].as_said(made.lines(name, "Type"), processes.values())
+                notified[name].as_said(made.lines(name, "Type"), processes.values())
             yield processes
         finally:
             supervise.stop(list(processes.values()))

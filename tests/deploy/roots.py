@@ -68,6 +68,6 @@ def _make(codename: str, cached: list[str], root: Path) -> None:
     apt.unlink()
     if done.returncode:
         shutil.rmtree(part, ignore_errors=True)
-        said = done.stderr.strip().splitlines() or ["nothing said"]
-        pytest.skip(f"no root of {codename} can be made: {said[-1]}")
+        lines = done.stderr.strip().splitlines() or ["nothing said"]
+        pytest.skip(f"no root of {codename} can be made: {lines[-1]}")
     part.rename(root)

@@ -41,9 +41,9 @@ def command(
 
 def runnable(stack: str, layer: str = "none") -> None:
     """Skip the test when a program that it needs is not installed, naming it."""
-    found = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
-    if isinstance(found, CannotRun):
-        pytest.skip(found.reason)
+    case = cases.resolve(kit(), stack, layer, database=NO_DATABASE)
+    if isinstance(case, CannotRun):
+        pytest.skip(case.reason)
 
 
 # The longest wait for a response: the machine may be busy with other tests.

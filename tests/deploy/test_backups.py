@@ -172,8 +172,8 @@ def test_visitors_during_a_restore_read_all_of_one_state(fresh):
     def visit() -> None:
         while not over.is_set():
             fresh.sql(f"INSERT INTO django_session VALUES ('{secrets.token_hex(8)}', '', '2999-01-01')")
-            found = fresh.notes()
-            seen.append(("one" in found, "two" in found))
+            notes = fresh.notes()
+            seen.append(("one" in notes, "two" in notes))
             time.sleep(0.01)
 
     with ThreadPoolExecutor(3) as pool:
@@ -208,16 +208,16 @@ def test_the_oldest_backups_go_and_nothing_else(in_file):
     for name in ("notes.txt", f"{OLD[:-7]}other.sqlite3", f"{OLD}.dump"):
         (in_file.backups / name).touch()
     others = in_file.files()
-    made = [Path(in_file.backup("--keep", 2).stdout.strip()).name for _ in range(3)]
-    assert in_file.files() == sorted([*others, *made[1:]])
+    names = [Path(in_file.backup("--keep", 2).stdout.strip()).name for _ in range(3)]
+    assert in_file.files() == sorted([*others, *names[1:]])
 
 
 def test_fourteen_backups_stay(in_file):
     in_file.backups.mkdir()
     for day in range(20):
         (in_file.backups / f"2001-01-{day + 1:02}T000000.000000Z-default.sqlite3").touch()
-    made = in_file.made()
-    assert len(in_file.files()) == 14 and in_file.files()[-1] == made.name
+    backup = in_file.made()
+    assert len(in_file.files()) == 14 and in_file.files()[-1] == backup.name
 
 
 def test_of_several_databases_each_has_a_backup_or_none_has(new_project, database, tmp_path):
@@ -276,9 +276,9 @@ def test_a_database_of_another_kind_is_named_and_the_others_have_backups(in_file
 @pytest.mark.parametrize("cut", [0.02, 0.5, 0.99], ids=["head", "half", "end"])
 def test_a_damaged_backup_changes_nothing(fresh, cut):
     fresh.note("one")
-    whole = fresh.made()
-    damaged = fresh.backups / f"{OLD}{whole.suffix}"
-    content = whole.read_bytes()
+    backup = fresh.made()
+    damaged = fresh.backups / f"{OLD}{backup.suffix}"
+    content = backup.read_bytes()
     damaged.write_bytes(content[: int(len(content) * cut)])
     fresh.note("two")
     refused(fresh.restore(damaged, "--force"))
@@ -448,8 +448,8 @@ def test_of_a_backup_that_is_stopped_no_part_stays(on_server, tmp_path, sign):
         assert str(site.backups) in refused(site.backup())
         assert site.files() == [part]
         os.killpg(begun.pid, sign)
-        said = begun.stderr.read().decode()
+        stderr = begun.stderr.read().decode()
     if sign != signal.SIGKILL:
-        assert (site.files(), said) == ([], "backup: stopped\n")
+        assert (site.files(), stderr) == ([], "backup: stopped\n")
     assert site.made().name in site.files()
     assert len(site.files()) == 1

@@ -68,9 +68,9 @@ def test_the_note_ends_with_a_site_that_serves(host):
 
 def test_certbot_got_its_response_and_its_certificate_is_served(host):
     """By the last step of the note; the steps before had another certificate served."""
-    asked = f"openssl s_client -connect 127.0.0.1:443 -servername {NAME} < /dev/null 2> /dev/null"
+    command = f"openssl s_client -connect 127.0.0.1:443 -servername {NAME} < /dev/null 2> /dev/null"
     renewed = host.run(f"openssl x509 -noout -serial -in {RENEWED}")
-    until(lambda: host.run(f"{asked} | openssl x509 -noout -serial") == renewed, "the renewed certificate")
+    until(lambda: host.run(f"{command} | openssl x509 -noout -serial") == renewed, "the renewed certificate")
     assert host.run(f"curl -s -o /dev/null -w '%{{http_code}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/") == "301"
 
 
@@ -358,8 +358,8 @@ def request_ids(host: Machine, *options: str) -> list[str]:
 def test_an_error_has_the_id_of_its_response_in_both_logs(host):
     sent = "abc12345-of-a-client"
     assert request_ids(host, "-H", f"X-Request-Id: {sent}") == [sent]
-    (made,) = request_ids(host)
-    for name in (sent, made):
+    (request_id,) = request_ids(host)
+    for name in (sent, request_id):
         for log in ("cat /var/log/benchapp/access.log", "journalctl -u benchapp-gunicorn"):
             until(lambda log=log, name=name: name in host.run(log), f"{name} in {log}")
 

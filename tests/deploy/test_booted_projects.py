@@ -138,8 +138,8 @@ def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
 
 @pytest.mark.usefixtures("own_var")
 def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
-    said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
-    folder = new_project(HASHED + CACHE_IN_DATABASE, said)
+    description = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
+    folder = new_project(HASHED + CACHE_IN_DATABASE, description)
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(ICON)
     uninstall(host)

@@ -64,8 +64,8 @@ def install(machine: Machine, name: str, database: str, **changes: object) -> No
 
 def status(machine: Machine, name: str, path: str = "/login/") -> str:
     """The status of a page, for a visitor."""
-    asked = ASK.format(name=name, path=path)
-    return machine.run(f"{asked} -w '%{{http_code}}' || true")
+    command = ASK.format(name=name, path=path)
+    return machine.run(f"{command} -w '%{{http_code}}' || true")
 
 
 def test_one_site_serves_whatever_becomes_of_the_other(host):

@@ -71,8 +71,8 @@ def host(tmp_path_factory, request):
 def test_each_stack_takes_over_from_the_one_before(host, step):
     stack, layer = TOUR[step if host.release == 13 else -1 - step]
     render(host, stack, layer)
-    said = host.run(INSTALL)
-    assert said.endswith(" serves\n")
+    output = host.run(INSTALL)
+    assert output.endswith(" serves\n")
     assert serves(host)
     assert host.run("systemctl list-units --failed --no-legend") == ""
     checked = host.run("benchapp-check")
@@ -115,8 +115,8 @@ def nothing_else_is_there(host: Machine) -> None:
     assert names <= files
     here = {path.name for path in rendered.iterdir() if path.is_file()}
     there = {path.name for path in (host.root / CONF).iterdir() if path.is_file() or path.is_symlink()}
-    made = {"mod_wsgi.so"} if "httpd.conf" in here else set()
-    assert there - OPERATORS - made <= here
+    built = {"mod_wsgi.so"} if "httpd.conf" in here else set()
+    assert there - OPERATORS - built <= here
     keys = host.run("stat -c '%n %U %G %a' /etc/benchapp/tls/*").splitlines()
     assert {line.partition(" ")[2] for line in keys} == {"root benchapp-tls 640"}
     keys = {line.split()[0].rpartition("/")[2] for line in keys}

@@ -27,11 +27,11 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
     with deployment.deployed(resolved("gunicorn", database_url=site_url, changes=FEW)) as running:
         lock = sqlite3.connect(path, isolation_level=None)
         with client_of(running.url) as client:
-            made = client.post("/__probe__/rows/", headers=token(client)).json()["author"]
+            author = client.post("/__probe__/rows/", headers=token(client)).json()["author"]
         lock.execute("BEGIN IMMEDIATE")
         try:
             with ThreadPoolExecutor(4) as pool:
-                writers = [pool.submit(write, running.url, made, "edit") for _ in range(4)]
+                writers = [pool.submit(write, running.url, author, "edit") for _ in range(4)]
                 begun = time.monotonic()
                 assert get(f"{running.url}/healthz", timeout=30).status_code == 200
                 assert time.monotonic() - begun < HEALTH_S
@@ -41,7 +41,7 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
         finally:
             lock.close()
         assert {(response.status_code, response.headers["Retry-After"]) for response in responses} == {(503, "5")}
-        assert write(running.url, made, "remove").status_code == 200
+        assert write(running.url, author, "remove").status_code == 200
 
 
 def token(client: httpx2.Client) -> dict[str, str]:

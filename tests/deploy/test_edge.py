@@ -87,27 +87,27 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
 @pytest.mark.parametrize(("stack", "layer"), STACKS)
 def test_https(stack, layer, tmp_path, certificate):
     names = f"{NAME} www.{NAME} {WILDCARD.partition(' ')[2]}"
-    made = Host(
+    host = Host(
         stack, layer, tmp_path, certificate, server_names=names, logins_per_minute=LOGINS, maintenance_pass=PASS
     )
-    write_static_file(made)
-    with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
-        redirects(made, processes)
-        has_one_name(made)
-        handshakes(made)
-        compressed(made)
-        response = curl(made, "/login/", "--http2")
+    write_static_file(host)
+    with serving(host, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
+        redirects(host, processes)
+        has_one_name(host)
+        handshakes(host)
+        compressed(host)
+        response = curl(host, "/login/", "--http2")
         assert (response.status, response.version) == (200, "HTTP/2")
         assert response.headers["strict-transport-security"] == "max-age=300"
-        assert curl(made, "/healthz", "--http1.1").version == "HTTP/1.1"
+        assert curl(host, "/healthz", "--http1.1").version == "HTTP/1.1"
         if BIND6 != "off":
-            assert curl(made, "/healthz", address="[::1]").status == 200
+            assert curl(host, "/healthz", address="[::1]").status == 200
         (tmp_path / "renewed").mkdir()
-        takes_over_a_certificate(made, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
-        logged(made, processes)
-        maintenance(made, processes)
-        without_application(made, processes)
-        limits_logins(made)
+        takes_over_a_certificate(host, processes, make_certificate(tmp_path / "renewed"), tmp_path / "bin")
+        logged(host, processes)
+        maintenance(host, processes)
+        without_application(host, processes)
+        limits_logins(host)
 
 
 def has_one_name(made: Host) -> None:
@@ -183,28 +183,28 @@ SECURE = ("-H", "X-Forwarded-Proto: https", "-H", "X-Forwarded-For: 203.0.113.1"
 )
 def test_behind_a_balancer(stack, layer, tmp_path, certificate):
     proxies = f"{BALANCER}/32 {CDN}/32 2001:db8::/64"
-    made = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies, maintenance_pass=PASS)
-    with serving(made, BENCHAPP_PROBES="1") as processes:
-        believed(made)
+    host = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies, maintenance_pass=PASS)
+    with serving(host, BENCHAPP_PROBES="1") as processes:
+        believed(host)
         # A page that a layer may have cached by then.
-        assert [through(made, "/__probe__/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
+        assert [through(host, "/__probe__/page/a/", *SECURE).status for _ in range(3)] == [200] * 3
         for response in (
-            through(made, "/__probe__/page/a/"),
-            through(made, "/__probe__/page/a/", "-H", "X-Forwarded-Proto: http"),
+            through(host, "/__probe__/page/a/"),
+            through(host, "/__probe__/page/a/", "-H", "X-Forwarded-Proto: http"),
             # Another address than the balancer's.
-            curl(made, "/__probe__/page/a/", *SECURE),
+            curl(host, "/__probe__/page/a/", *SECURE),
         ):
             assert response.status == 301
             assert re.fullmatch(f"https://{NAME}(:[0-9]+)?/__probe__/page/a/", response.headers["location"])
         # By address, as load balancers request health, over plain HTTP.
-        for host in (f"127.0.0.1:{made.places.port}", NAME):
-            assert through(made, "/healthz", "-H", f"Host: {host}").status == 200
-        for host in ("127.0.0.1", FOREIGN):
-            assert through(made, "/login/", *SECURE, "-H", f"Host: {host}").status == 400
+        for host_header in (f"127.0.0.1:{host.places.port}", NAME):
+            assert through(host, "/healthz", "-H", f"Host: {host_header}").status == 200
+        for host_header in ("127.0.0.1", FOREIGN):
+            assert through(host, "/login/", *SECURE, "-H", f"Host: {host_header}").status == 400
         if layer == "varnish":
-            switched_off_with_what_is_cached(made)
+            switched_off_with_what_is_cached(host)
         if layer != "none":
-            without_application(made, processes, "--interface", BALANCER, *SECURE)
+            without_application(host, processes, "--interface", BALANCER, *SECURE)
 
 
 def switched_off_with_what_is_cached(made: Host) -> None:
@@ -219,20 +219,20 @@ def switched_off_with_what_is_cached(made: Host) -> None:
 
 
 def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificate):
-    made = Host("gunicorn", "none", tmp_path, certificate, listener="behind")
+    host = Host("gunicorn", "none", tmp_path, certificate, listener="behind")
     # A database that takes connections and sends nothing: longer to find out than a closed port.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        (Path(made.places.conf) / "secrets.env").write_text(
+        (Path(host.places.conf) / "secrets.env").write_text(
             f"SECRET_KEY=x\nDATABASE_URL=postgresql://nobody:x@127.0.0.1:{port}/site\n"
         )
-        with serving(made):
-            assert curl(made, "/healthz").status == 200
+        with serving(host):
+            assert curl(host, "/healthz").status == 200
             begun = time.monotonic()
-            response = curl(made, "/readyz", "-H", "Host: 127.0.0.1")
+            response = curl(host, "/readyz", "-H", "Host: 127.0.0.1")
             assert (response.status, response.headers["retry-after"]) == (503, "5")
             assert time.monotonic() - begun < 10
-            assert curl(made, "/healthz").status == 200
+            assert curl(host, "/healthz").status == 200
 
 
 @pytest.mark.parametrize("stack", ["caddy-gunicorn", "haproxy-gunicorn"])
@@ -310,10 +310,10 @@ def logged(made: Host, processes: dict[str, Process]) -> None:
 
 @pytest.mark.parametrize("stack", ["apache-modwsgi", "nginx-gunicorn"])
 def test_behind_varnish_the_log_names_the_client(stack, tmp_path, certificate):
-    made = Host(stack, "varnish", tmp_path, certificate)
-    log = Path(made.values.names["access_log"])
-    with serving(made) as processes:
-        curl(made, "/login/?from", "--interface", "127.0.0.5")
+    host = Host(stack, "varnish", tmp_path, certificate)
+    log = Path(host.values.names["access_log"])
+    with serving(host) as processes:
+        curl(host, "/login/?from", "--interface", "127.0.0.5")
         wait_for(lambda: "127.0.0.5 " in log.read_text(), True, processes.values())
 
 
@@ -350,8 +350,8 @@ def maintenance(made: Host, processes: dict[str, Process]) -> None:
     assert curl(made, "/healthz").status == 200
     # A certificate is renewed meanwhile; `redirects` has put a challenge there.
     url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/to_Ken-1"
-    asked = ["curl", "-s", "--resolve", f"{NAME}:{made.http_port}:127.0.0.1", url]
-    assert subprocess.run(asked, capture_output=True, text=True).stdout == "to_Ken-1.thumbprint"
+    command = ["curl", "-s", "--resolve", f"{NAME}:{made.http_port}:127.0.0.1", url]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "to_Ken-1.thumbprint"
     switch.unlink()
     wait_for(lambda: curl(made, "/login/").status, 200, processes.values())
 

@@ -23,10 +23,10 @@ def test_an_example_is_what_is_rendered_where_nothing_is_installed(stack, monkey
 
 
 def test_an_example_is_a_whole_host():
-    found = examples.files(examples.FOLDER / "nginx-gunicorn")
+    files = examples.files(examples.FOLDER / "nginx-gunicorn")
     assert {"INSTALL.md", "benchapp-install", "benchapp-deploy", "sysusers.conf", "tmpfiles.conf", "site.env"} <= set(
-        found
+        files
     )
-    assert found["benchapp-deploy"][1]
-    assert "systemd/benchapp-nginx.service" in found
-    assert "timers/benchapp-backup.timer" in found
+    assert files["benchapp-deploy"][1]
+    assert "systemd/benchapp-nginx.service" in files
+    assert "timers/benchapp-backup.timer" in files

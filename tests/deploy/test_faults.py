@@ -27,9 +27,9 @@ def test_a_new_version_and_a_killed_worker_under_visitors(site_url, tmp_path):
     words = ["faults", "nginx-gunicorn", "--fault", "application", "--fault", "worker", *QUICK]
     done = command("-m", "bench", *words, "--database", site_url, "--output", str(tmp_path / "faults"), timeout_s=300)
     # How many first, and a line a fault; what the machine is waited for, or lacks, may stand between.
-    said = done.stderr.splitlines()
-    assert said[0].startswith("2 faults to make, 1 deployment, in about "), done.stderr
-    assert len([line for line in said if line.startswith("nginx-gunicorn with layer none, ")]) == 2, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("2 faults to make, 1 deployment, in about "), done.stderr
+    assert len([line for line in lines if line.startswith("nginx-gunicorn with layer none, ")]) == 2, done.stderr
     deploy, worker = json.loads(done.stdout)
     for outcome in (deploy, worker):
         assert outcome["requests_new"] and outcome["requests_kept"]

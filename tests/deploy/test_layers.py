@@ -48,10 +48,10 @@ from tests.skips import needs
     ],
 )
 def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, message):
-    found = cases.resolve(kit(), stack, layers, database=NO_DATABASE)
-    assert isinstance(found, CannotRun)
-    assert message in found.reason
-    assert found.reason.endswith(": join layers that work in different places")
+    result = cases.resolve(kit(), stack, layers, database=NO_DATABASE)
+    assert isinstance(result, CannotRun)
+    assert message in result.reason
+    assert result.reason.endswith(": join layers that work in different places")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_layers_in_different_places_go_together(one, other):
     ]
     assert fitting
     for stack in fitting:
-        found = cases.resolve(kit(), stack.name, f"{one}+{other}", database=NO_DATABASE)
-        assert isinstance(found, Case) or "not installed" in found.reason
+        result = cases.resolve(kit(), stack.name, f"{one}+{other}", database=NO_DATABASE)
+        assert isinstance(result, Case) or "not installed" in result.reason
 
 
 def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
@@ -146,8 +146,11 @@ def protocol_chosen(url: str) -> str | None:
     context = ssl._create_unverified_context()
     context.set_alpn_protocols(["h2", "http/1.1"])
     parts = httpx2.URL(url)
-    with socket.create_connection((parts.host, parts.port), timeout=10) as opened, context.wrap_socket(opened) as made:
-        return made.selected_alpn_protocol()
+    with (
+        socket.create_connection((parts.host, parts.port), timeout=10) as opened,
+        context.wrap_socket(opened) as tls_socket,
+    ):
+        return tls_socket.selected_alpn_protocol()
 
 
 def hits_equal_renderings(client: httpx2.Client, page_headers: dict[str, str]) -> None:

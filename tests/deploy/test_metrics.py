@@ -20,8 +20,8 @@ ON = ("--set", "metrics=on")
 
 def figures(stack: str, server: str) -> str:
     """The address of the figures in the manifest."""
-    found = next(item for item in catalog.read().stacks[stack].servers if item.name == server)
-    return found.metrics.url.replace("{{ metrics_bind }}", "127.0.0.1")
+    chosen = next(item for item in catalog.read().stacks[stack].servers if item.name == server)
+    return chosen.metrics.url.replace("{{ metrics_bind }}", "127.0.0.1")
 
 
 def test_haproxy_speaks_prometheus_and_gunicorn_statsd(site_url):
@@ -44,8 +44,8 @@ def test_uwsgi_has_json_and_nginx_a_page_for_its_exporter(site_url):
     runnable("nginx-uwsgi")
     with Up("nginx-uwsgi", "--database", site_url, *ON) as up:
         assert get(up.url).status_code == 200
-        found = json.loads(httpx2.get(figures("nginx-uwsgi", "uwsgi")).text)
-        assert sum(worker["requests"] for worker in found["workers"]) > 0
+        document = json.loads(httpx2.get(figures("nginx-uwsgi", "uwsgi")).text)
+        assert sum(worker["requests"] for worker in document["workers"]) > 0
         master = next(item for item in up.tree() if "nginx: master" in " ".join(item.cmdline()))
         place = next(Path(item.laddr) for item in master.net_connections("unix") if "nginx-status" in str(item.laddr))
         with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(place))) as client:

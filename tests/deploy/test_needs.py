@@ -262,15 +262,15 @@ def answer(url: str, path: str) -> tuple[int, str]:
 def after_first_piece_s(url: str, page: str, encoding: str) -> float:
     """Seconds from the first piece of a response to its end: each of six takes `PIECE_S` to make, on any machine."""
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    found, first = b"", None
+    body, first = b"", None
     with httpx2.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as response:
         assert response.status_code == 200
         compressed = response.headers.get("Content-Encoding") == "gzip"
         for chunk in response.iter_raw():
-            found += decoder.decompress(chunk) if compressed else chunk
-            if first is None and b"piece 0\n" in found:
+            body += decoder.decompress(chunk) if compressed else chunk
+            if first is None and b"piece 0\n" in body:
                 first = time.monotonic()
-    assert first is not None, f"no first piece in {found[:100]!r}"
+    assert first is not None, f"no first piece in {body[:100]!r}"
     return time.monotonic() - first
 
 
@@ -279,13 +279,13 @@ def test_a_static_file_has_the_type_of_its_kind(served):
     wrong = {}
     for kind, types in KINDS.items():
         response = get(f"{served.url}static/one.{kind}")
-        found = response.headers.get("Content-Type", "").partition(";")[0]
+        media_type = response.headers.get("Content-Type", "").partition(";")[0]
         if (
             response.status_code != 200
-            or found not in types
+            or media_type not in types
             or response.headers.get("X-Content-Type-Options") != "nosniff"
         ):
-            wrong[kind] = (response.status_code, found)
+            wrong[kind] = (response.status_code, media_type)
     assert wrong == {}
 
 
@@ -329,11 +329,11 @@ def test_a_balancer_may_request_health_by_address_and_nothing_else(served):
 
 def undeclared(check: str) -> list[tuple[str, str]]:
     """The stacks that do not declare a check as not supported, by themselves or by a server."""
-    found = []
+    pairs = []
     for name, stack in catalog.read().stacks.items():
         if check not in {item.check for item in compatibility.declared((), stack)}:
-            found.append((name, "none"))
-    return found
+            pairs.append((name, "none"))
+    return pairs
 
 
 @over(undeclared("chunked-body"))

@@ -69,9 +69,9 @@ def rows(url: str) -> dict[str, int]:
     """The number of rows each table ever got, including removed ones."""
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT sequencename, coalesce(last_value, 0) FROM pg_sequences")
-        found = dict(cursor.fetchall())
+        counts = dict(cursor.fetchall())
         cursor.execute("SELECT count(*) FROM django_session")
-        return {**found, "sessions": cursor.fetchone()[0]}
+        return {**counts, "sessions": cursor.fetchone()[0]}
 
 
 def test_its_connections_are_counted_as_its_settings_name_it(live, own_var):
@@ -92,7 +92,7 @@ def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):
     words = ["--layer", "page-cache", "--project", str(folder), "--set", "processes=1", *named, "--json"]
     done = command("-m", "bench", "verify", "gunicorn", *words, database="postgresql://of/the-shell")
     assert "note: database: the project's own, as it is\n" in done.stderr
-    found = json.loads(done.stdout)
-    assert "database: the project's own, as it is" in found["notes"]
-    assert {item["check"]: item["skipped"] for item in found["outcomes"]} == dict.fromkeys(CHECKS, REFUSED)
+    document = json.loads(done.stdout)
+    assert "database: the project's own, as it is" in document["notes"]
+    assert {item["check"]: item["skipped"] for item in document["outcomes"]} == dict.fromkeys(CHECKS, REFUSED)
     assert (rows(url), tree(folder)) == (before, files)

@@ -135,10 +135,10 @@ def test_a_server_that_is_stopped_the_moment_it_is_ready_ends(host, stack, serve
     """It may not have loaded the application by then."""
     made = host(stack)
     unit = f"benchapp-{server}"
-    with Notified() as told:
-        process = start(made, unit, told.env)
+    with Notified() as notified:
+        process = start(made, unit, notified.env)
         try:
-            told.wait_ready()
+            notified.wait_ready()
             process.popen.send_signal(getattr(signal, made.lines(unit, "KillSignal")[0]))
             status = process.popen.wait(60)
         finally:
@@ -222,15 +222,15 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
 
     assert check() == (["ok    benchapp-uwsgi", "ok    benchapp-nginx", "ok    application"], 0)
     (conf / "nginx.conf").write_text("nonsense")
-    (*said, nginx, application), status = check()
-    assert (said[0], nginx, application, status) == (
+    (*lines, nginx, application), status = check()
+    assert (lines[0], nginx, application, status) == (
         "ok    benchapp-uwsgi",
         "FAIL  benchapp-nginx",
         "ok    application",
         1,
     )
     # Why.
-    assert "nginx.conf test failed" in said[-1]
+    assert "nginx.conf test failed" in lines[-1]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file is given to another user by root alone")

@@ -285,13 +285,13 @@ def test_interrupted_it_leaves_nothing(project):
 def test_accounts_that_are_not_there_are_said_before_anything_starts(project):
     done = command("-m", "bench", "verify", "gunicorn", "--layer", "none", "--project", str(project))
     assert done.returncode == 2
-    said = "benchapp verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"
-    assert done.stderr.strip().splitlines()[-1] == f"{said} pyproject.toml"
+    message = "benchapp verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"
+    assert done.stderr.strip().splitlines()[-1] == f"{message} pyproject.toml"
 
 
 def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
-    said = project / "pyproject.toml"
-    said.write_text(DESCRIPTION.replace('health = "/admin/login/"', 'health = "/admin/"'))
+    pyproject = project / "pyproject.toml"
+    pyproject.write_text(DESCRIPTION.replace('health = "/admin/login/"', 'health = "/admin/"'))
     before = tree(project)
     done = command("-m", "bench", "up", "gunicorn", "--project", str(project))
     assert (done.returncode, done.stdout) == (2, "")

@@ -54,10 +54,10 @@ def test_parts_are_made_once_or_left_out_and_the_page_says_what_holds(small, tmp
     page = (out / "conclusions.md").read_text("utf-8")
     assert "| It serves. | **holds** |" in page and "| Another is faster. | **not measured** |" in page
 
-    made = (out / "first" / "trials.jsonl").read_bytes()
+    trials = (out / "first" / "trials.jsonl").read_bytes()
     (out / "conclusions.md").unlink()
     assert reproductions.main(["--resume", str(out)]) == 0
-    assert (out / "first" / "trials.jsonl").read_bytes() == made
+    assert (out / "first" / "trials.jsonl").read_bytes() == trials
     assert (out / "conclusions.md").read_text("utf-8") == page
     assert reproductions.main(["tiny", "-o", str(out)]) == 2
 

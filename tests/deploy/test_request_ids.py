@@ -46,14 +46,14 @@ def clients(entry: dict) -> set[str]:
 @pytest.mark.parametrize("stack", [*STACKS, *(pytest.param(name, marks=pytest.mark.matrix) for name in OTHERS)])
 def test_one_id_from_the_client_to_the_logs(stack, site_url, log):
     runnable(stack)
-    asked = ("--set", f"access_log={log}", "--set", "log_format=json", "--set", "log_addresses=masked")
-    with Up(stack, "--database", site_url, *asked, "--env", "BENCHAPP_REQUEST_IDS=1") as up:
+    options = ("--set", f"access_log={log}", "--set", "log_format=json", "--set", "log_addresses=masked")
+    with Up(stack, "--database", site_url, *options, "--env", "BENCHAPP_REQUEST_IDS=1") as up:
         kept = get(f"{up.url}login/?kept", headers={"X-Request-Id": OWN, "User-Agent": ODD})
         assert kept.headers.get_list("X-Request-Id") == [OWN]
         for given in ("short", "has spaces in it", "x" * 200, 'quote"quote'):
-            made = get(f"{up.url}login/?made", headers={"X-Request-Id": given}).headers.get_list("X-Request-Id")
-            assert len(made) == 1
-            assert made[0] != given and re.fullmatch("[A-Za-z0-9@_.-]{8,64}", made[0]), given
+            ids = get(f"{up.url}login/?made", headers={"X-Request-Id": given}).headers.get_list("X-Request-Id")
+            assert len(ids) == 1
+            assert ids[0] != given and re.fullmatch("[A-Za-z0-9@_.-]{8,64}", ids[0]), given
         static = get(f"{up.url}static/small.txt").headers.get_list("X-Request-Id")
         missing = get(f"{up.url}nosuchpage/").headers.get_list("X-Request-Id")
         assert len({*static, *missing}) == 2

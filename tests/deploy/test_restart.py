@@ -43,7 +43,7 @@ class KeepGoing(Up):
 
     def says(self, *lines: str) -> None:
         for line in lines:
-            until(lambda line=line: any(line in said for said in self.said), f"{line} in {self.said}")
+            until(lambda line=line: any(line in printed for printed in self.said), f"{line} in {self.said}")
 
     def serves(self, path: str = "posts/") -> None:
         until(lambda: self._status(path) == 200, f"{path} is served; {self.said}")

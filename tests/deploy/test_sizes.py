@@ -43,7 +43,7 @@ def groups_of(pid: int) -> set[str]:
 
 def folders(name: str) -> list[Path]:
     """The directories of a control group that exist."""
-    return [Path(found) for found, *_ in os.walk("/sys/fs/cgroup") if found.endswith(f"/{name}")]
+    return [Path(path) for path, *_ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{name}")]
 
 
 EATER = """

@@ -149,8 +149,8 @@ def test_published_holes_are_closed(stack, layer, checks, site_url):
 def shows_a_comment_soon(url: str, database: str) -> None:
     """Assert that a comment is on its pages long before their time to live is up."""
     env = commands.site_environment(kit(), database)
-    made = json.loads(commands.manage(kit(), ["verifyaccount", "create"], env, kit().worker()).splitlines()[-1])
-    (account,) = made["accounts"]
+    created = json.loads(commands.manage(kit(), ["verifyaccount", "create"], env, kit().worker()).splitlines()[-1])
+    (account,) = created["accounts"]
     try:
         with client_of(url) as visitor:
             values = {**account, "csrfmiddlewaretoken": token(visitor.get("/login/"))}

@@ -87,10 +87,10 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
         patch.setattr(paths, "STATE", folder.parent / "var")
         place = folder.parent / "host"
         place.mkdir()
-        made = Host(stack, layer, place, certificate, open_project(folder), listener="tls", strict_sni="off")
-        write_files(Path(made.places.static_root))
-        with serving(made):
-            yield made
+        production_host = Host(stack, layer, place, certificate, open_project(folder), listener="tls", strict_sni="off")
+        write_files(Path(production_host.places.static_root))
+        with serving(production_host):
+            yield production_host
 
 
 def write_files(static: Path) -> None:

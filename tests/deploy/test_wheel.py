@@ -76,9 +76,9 @@ class Installed:
     def run(self, *words: str, cwd: Path | None = None) -> str:
         """The output of a command of the tool in a folder, by default the project's; the command must succeed."""
         with self.start(*words, cwd=cwd or self.project) as process:
-            said, _ = process.communicate(timeout=COMMAND_S)
-        assert process.returncode == 0, said
-        return said
+            output, _ = process.communicate(timeout=COMMAND_S)
+        assert process.returncode == 0, output
+        return output
 
     def follow(self, tutorial: str, cwd: Path, page: str = "/") -> list[str]:
         """Run the commands of a tutorial in a folder, and visit a page of what they serve; returns their names."""
@@ -99,18 +99,18 @@ class Installed:
                     text = response.read().decode()
             finally:
                 process.send_signal(signal.SIGINT)
-                said, _ = process.communicate(timeout=UP_S)
-        assert process.returncode in (0, 130), said
+                output, _ = process.communicate(timeout=UP_S)
+        assert process.returncode in (0, 130), output
         return text
 
     def _url(self, process: subprocess.Popen[str]) -> str:
-        said, deadline = [], time.monotonic() + UP_S
+        lines, deadline = [], time.monotonic() + UP_S
         for line in process.stdout or ():
-            said.append(line)
-            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                return found[0]
-            assert time.monotonic() < deadline, said
-        raise AssertionError("".join(said))
+            lines.append(line)
+            if match := re.search(r"http://127\.0\.0\.1:\d+", line):
+                return match[0]
+            assert time.monotonic() < deadline, lines
+        raise AssertionError("".join(lines))
 
 
 def uv(*words: str) -> None:
@@ -129,19 +129,21 @@ def wheel(tmp_path_factory) -> Path:
 def installed(folder: Path, wheel: Path, python: str, prefix: tuple[str, ...] = ()) -> Installed:
     """The tool, and a project as startproject makes it, with an environment that has Django and nothing else, and with
     what a host needs: a folder of static files and a list of packages."""
-    found = Installed(folder, prefix)
+    installation = Installed(folder, prefix)
     for name in ("bin", "home", "home/mysite"):
         (folder / name).mkdir()
     (folder / "bin" / "uv").symlink_to(str(programs.find(["uv"])))
-    subprocess.run([sys.executable, "-m", "django", "startproject", "mysite", found.project], check=True, cwd=folder)
-    with (found.project / "mysite" / "settings.py").open("a") as settings:
+    subprocess.run(
+        [sys.executable, "-m", "django", "startproject", "mysite", installation.project], check=True, cwd=folder
+    )
+    with (installation.project / "mysite" / "settings.py").open("a") as settings:
         settings.write('STATIC_ROOT = BASE_DIR / "static"\n')
-    (found.project / "requirements.txt").write_text("django\n")
-    for venv, packages in ((found.tool, [str(wheel)]), (found.project / ".venv", ["Django>=5.2,<5.3"])):
+    (installation.project / "requirements.txt").write_text("django\n")
+    for venv, packages in ((installation.tool, [str(wheel)]), (installation.project / ".venv", ["Django>=5.2,<5.3"])):
         uv("venv", "--python", python, str(venv))
         # As pip does; nobody may write beside these packages, and each process would compile them again.
         uv("pip", "install", "--compile-bytecode", "--python", str(venv / "bin" / "python"), *packages)
-    return found
+    return installation
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +156,14 @@ def caller(wheel) -> Iterator[Installed]:
         # Root's own Python may be in a closed home.
         user, python = pwd.getpwnam("nobody"), "/usr/bin/python3"
         prefix = ("setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups", "--")
-    found = installed(folder, wheel, python, prefix)
+    installation = installed(folder, wheel, python, prefix)
     for path in (folder / "home", *(folder / "home").rglob("*")):
         if os.geteuid() == 0:
             os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-    package = (found.package, *found.package.rglob("*"))
+    package = (installation.package, *installation.package.rglob("*"))
     for path in package:
         path.chmod(path.stat().st_mode & ~0o222)
-    yield found
+    yield installation
     for path in package:
         path.chmod(path.stat().st_mode | 0o200)
     shutil.rmtree(folder)
@@ -184,9 +186,9 @@ def test_an_ordinary_user_goes_from_doctor_to_a_host(caller):
     done = caller.follow("choose-a-stack", caller.project, "/admin/login/")
     assert done == ["doctor", "up", "verify", "run", "report", "render"]
     assert (caller.project / "results" / "mine" / "report.html").stat().st_size > 10_000
-    made = {"rendered", "results", "gunicorn-files"}
+    added = {"rendered", "results", "gunicorn-files"}
     there = {".venv", "manage.py", "mysite", "requirements.txt"}
-    assert {path.name for path in caller.project.iterdir()} == there | made
+    assert {path.name for path in caller.project.iterdir()} == there | added
     assert (caller.project / "gunicorn-files" / "INSTALL.md").is_file()
     follow_to_a_host(caller)
     assert files_of(caller.package) == before
@@ -194,8 +196,8 @@ def test_an_ordinary_user_goes_from_doctor_to_a_host(caller):
 
 def follow_to_a_host(caller: Installed) -> None:
     """The tutorial about a server begins in the folder that the one about a stack leaves."""
-    said = tutorials.text("put-it-on-a-server")
-    (values,) = re.findall(r"^```toml\n(.*?)^```", said, re.M | re.S)
+    text = tutorials.text("put-it-on-a-server")
+    (values,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
     (caller.project / "mysite.toml").write_text(values)
     assert caller.follow("put-it-on-a-server", caller.project) == ["render"]
     note = (caller.project / "production" / "INSTALL.md").read_text("utf-8")
@@ -208,7 +210,7 @@ def follow_to_a_host(caller: Installed) -> None:
         "/.health",
         "BENCHAPP_DATABASE_URL",
     ):
-        assert command in said and command in note
+        assert command in text and command in note
 
 
 def test_without_a_project_the_kits_own_site_is_served_and_measured(caller):
@@ -283,11 +285,11 @@ def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_u
     folder = Path(tempfile.mkdtemp(prefix="benchapp-wheel-"))
     try:
         assert folder.stat().st_mode & 0o777 == 0o700
-        found = installed(folder, wheel, sys.executable)
-        (found.project / "mysite" / "urls.py").write_text(
+        installation = installed(folder, wheel, sys.executable)
+        (installation.project / "mysite" / "urls.py").write_text(
             "import getpass\nfrom django.http import HttpResponse\nfrom django.urls import path\n"
             "urlpatterns = [path('', lambda request: HttpResponse(getpass.getuser()))]\n"
         )
-        assert found.visit("up", "nginx-gunicorn") == "nobody"
+        assert installation.visit("up", "nginx-gunicorn") == "nobody"
     finally:
         shutil.rmtree(folder)

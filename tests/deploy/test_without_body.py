@@ -38,7 +38,7 @@ def called(monkeypatch):
     """Call the file with a project that sends its headers at once, or with its first piece."""
 
     def call(method: str, *, late: bool) -> tuple[list, bytes, Pieces]:
-        made, started = [], []
+        bodies, started = [], []
 
         def project(environ, start_response):
             sent = []
@@ -49,8 +49,8 @@ def called(monkeypatch):
 
             if not late:
                 begin()
-            made.append(Pieces(begin))
-            return made[0]
+            bodies.append(Pieces(begin))
+            return bodies[0]
 
         module = ModuleType("their_wsgi")
         module.app = project
@@ -63,7 +63,7 @@ def called(monkeypatch):
         pieces = validator(names["application"])(environ, lambda *arguments: started.append(arguments[:2]) or bytes)
         body = b"".join(pieces)
         pieces.close()
-        return started, body, made[0]
+        return started, body, bodies[0]
 
     return call
 

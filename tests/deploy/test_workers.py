@@ -160,8 +160,10 @@ def made(queue: dict[str, str], port: int) -> Iterator[Path]:
         (folder / "shop/urls.py").write_text(URLS)
         with (folder / "shop/settings.py").open("a") as settings:
             settings.write('ALLOWED_HOSTS = ["127.0.0.1"]\n' + queue["settings"].replace("{port}", str(port)))
-        said = f'[tool.benchapp]\npython = "{python}"\n[tool.benchapp.workers.tasks]\ncommand = "{queue["command"]}"\n'
-        (folder / "pyproject.toml").write_text(said)
+        description = (
+            f'[tool.benchapp]\npython = "{python}"\n[tool.benchapp.workers.tasks]\ncommand = "{queue["command"]}"\n'
+        )
+        (folder / "pyproject.toml").write_text(description)
         subprocess.run([python, "manage.py", "migrate", "-v0"], cwd=folder, env=env, check=True)
         yield folder
 

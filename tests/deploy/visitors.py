@@ -113,11 +113,11 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--slow", action="append", default=[])
     parser.add_argument("--plain", type=int)
-    asked = parser.parse_args()
-    visitors = Visitors(asked.plain)
+    options = parser.parse_args()
+    visitors = Visitors(options.plain)
     signal.signal(signal.SIGTERM, lambda *_: visitors.over.set())
-    threads = [threading.Thread(target=visitors.visit, args=(keep,)) for keep in (False, True) * asked.pairs]
-    threads += [threading.Thread(target=visitors.wait_for, args=(path,)) for path in asked.slow]
+    threads = [threading.Thread(target=visitors.visit, args=(keep,)) for keep in (False, True) * options.pairs]
+    threads += [threading.Thread(target=visitors.wait_for, args=(path,)) for path in options.slow]
     for thread in threads:
         thread.start()
     while sum(visitors.answers.values()) < ENOUGH and not visitors.failed:
@@ -125,11 +125,11 @@ def main() -> int:
     print("begun", flush=True)
     for thread in threads:
         thread.join()
-    found = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
+    counts = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
     print(
         json.dumps(
             {
-                **found,
+                **counts,
                 "longest_s": round(visitors.longest_s, 2),
                 "down_s": round(visitors.down_s, 2),
                 "slow": visitors.slow,

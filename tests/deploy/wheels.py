@@ -55,8 +55,8 @@ def _fetch(python: str, folder: Path) -> None:
     ):
         done = subprocess.run([*pip, *words], capture_output=True, text=True)
         if done.returncode:
-            said = done.stderr.strip().splitlines() or ["nothing said"]
-            pytest.skip(f"no packages for Python {python} can be fetched: {said[-1]}")
+            lines = done.stderr.strip().splitlines() or ["nothing said"]
+            pytest.skip(f"no packages for Python {python} can be fetched: {lines[-1]}")
     part.rename(folder)
 
 
@@ -66,8 +66,8 @@ def _for_python(python: str) -> str:
     for entry in _entries():
         named, _, hashes = entry.partition(" \\\n")
         requirement, _, marker = named.partition(" ; ")
-        asked = {"python_version": python, "python_full_version": f"{python}.0"}
-        if hashes and (not marker or Marker(marker).evaluate(asked)):
+        environment = {"python_version": python, "python_full_version": f"{python}.0"}
+        if hashes and (not marker or Marker(marker).evaluate(environment)):
             lines.append(f"{requirement} \\\n{hashes}")
     return "".join(lines)
 
@@ -112,7 +112,7 @@ def pack(found: importlib.metadata.Distribution, folder: Path) -> Path:
 
 def _compiled(source: Path) -> bytes:
     """Python's compiled file of a module, if any, valid whatever time its source has."""
-    found = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
-    if found == source or not found.is_file():
+    compiled = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
+    if compiled == source or not compiled.is_file():
         return b""
-    return MAGIC_NUMBER + UNCHECKED + found.read_bytes()[16:]
+    return MAGIC_NUMBER + UNCHECKED + compiled.read_bytes()[16:]

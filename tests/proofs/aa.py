@@ -40,20 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     if not (args.output / RUN_FILE).exists():
         _measure(args)
     run = read_run(args.output)
-    found = list(comparisons(run))
-    if not found:
+    compared = list(comparisons(run))
+    if not compared:
         print(f"{args.output}: no two rounds of the same workload were measured", file=sys.stderr)
         return 2
-    for name, table in found:
+    for name, table in compared:
         ratio, low, high = table.ratio(SECOND, FIRST)
         print(f"{name:30} ratio {ratio:.3f} ({low:.3f} to {high:.3f}, 95 %): {table.decide(args.margin).verdict}")
-    right = sum(table.decide(args.margin).verdict != LEADS for _, table in found)
-    print(f"no difference in {right} of {len(found)} comparisons of a stack with itself, margin {args.margin:.0%}")
+    right = sum(table.decide(args.margin).verdict != LEADS for _, table in compared)
+    print(f"no difference in {right} of {len(compared)} comparisons of a stack with itself, margin {args.margin:.0%}")
     for factor in FASTER:
         verdicts = [table.decide(args.margin) for _, table in comparisons(run, factor)]
         seen = sum((verdict.verdict, verdict.best) == (LEADS, SECOND) for verdict in verdicts)
-        print(f"a difference of {factor - 1:.0%} was found in {seen} of {len(found)}")
-    return 0 if right >= RIGHT * len(found) else 1
+        print(f"a difference of {factor - 1:.0%} was found in {seen} of {len(compared)}")
+    return 0 if right >= RIGHT * len(compared) else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -70,10 +70,10 @@ def _rates(
     addresses = workload.resolve(
         steps, lambda path: get(running.url, path).decode(), commands.static_names(project), "/static/"
     )
-    found: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
-    found |= {("plain", tool): {} for tool in tools.values()}
+    rates: dict[tuple[str, str], dict[int, float]] = {("instrument", tool): {} for tool in tools}
+    rates |= {("plain", tool): {} for tool in tools.values()}
     for number in range(1, args.rounds + 1):
-        for who, name in random.sample(list(found), len(found)):
+        for who, name in random.sample(list(rates), len(rates)):
             tool, program = load.choose([steps.steps], programs.find, name)
             if who == "plain":
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
@@ -86,9 +86,9 @@ def _rates(
                 rate = trial.throughput
                 if rate is None:
                     sys.exit(f"agreement: {trial.reason}")
-            found[who, name][number] = rate
+            rates[who, name][number] = rate
             print(f"round {number} of {args.rounds}: {who} {name}: {rate:,.1f} requests/s", flush=True)
-    return found
+    return rates
 
 
 def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_alive: bool) -> float:

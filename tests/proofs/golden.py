@@ -31,16 +31,16 @@ TIMEOUT_S = 400
 @cache
 def frozen() -> dict[str, Any]:
     """The frozen outcomes: `checks` by group, and of each stack and layer what was `declared` and `not_tried`."""
-    found: dict[str, Any] = json.loads((FOLDER / "verify.json").read_text("utf-8"))
-    return found
+    outcomes: dict[str, Any] = json.loads((FOLDER / "verify.json").read_text("utf-8"))
+    return outcomes
 
 
 def passed(stack: str, layer: str) -> set[str]:
     """The checks that passed then on a pair."""
-    found, pair = frozen(), frozen()["pairs"][stack][layer]
-    groups = ["behaviour"] if layer == "none" else list(found["checks"])
-    made = {name for group in groups for name in found["checks"][group]}
-    return made - set(pair["declared"]) - set(found["not_tried"][pair["not_tried"]]) - MOVED.keys()
+    outcomes, pair = frozen(), frozen()["pairs"][stack][layer]
+    groups = ["behaviour"] if layer == "none" else list(outcomes["checks"])
+    names = {name for group in groups for name in outcomes["checks"][group]}
+    return names - set(pair["declared"]) - set(outcomes["not_tried"][pair["not_tried"]]) - MOVED.keys()
 
 
 def differences(stack: str, layer: str) -> Iterator[str]:
@@ -68,14 +68,14 @@ def main() -> int:
     parser.add_argument("stacks", nargs="*", choices=[[], *frozen()["pairs"]], metavar="STACK")
     parser.add_argument("--layer", metavar="L", help="this layer only")
     args = parser.parse_args()
-    found = 0
+    count = 0
     for stack in args.stacks or frozen()["pairs"]:
         for layer in frozen()["pairs"][stack]:
             if args.layer in (None, layer):
                 lines = list(differences(stack, layer))
-                found += len(lines)
+                count += len(lines)
                 print("\n".join(lines) or f"{stack} with layer {layer}: as before", flush=True)
-    return 1 if found else 0
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -199,12 +199,12 @@ def table(lines: list[Line]) -> str:
     head = f"{'layer':17} {'stack':14} {'requests/s':>11} {'range':>19} {'ratio':>13} {'bar':>5} "
     rows = [f"{head}{'requests/CPU s':>15} {'ratio':>13}"]
     for line in sorted(lines, key=lambda item: item.median):
-        found = as_json(line, lines)
+        figures = as_json(line, lines)
         between = f"{min(line.rates):,.0f} to {max(line.rates):,.0f}"
-        bar = "" if found["bar"] is None else f"{found['bar']:g}"
-        row = f"{line.name:17} {line.stack:14} {line.median:11,.0f} {between:>19} {ratio(found, 'ratio')} {bar:>5} "
-        row += f"{line.median_per_cpu_s:15,.0f} {ratio(found, 'ratio_per_cpu_s')}"
-        rows.append(row + ("  bar not reached" if found["reached"] is False else ""))
+        bar = "" if figures["bar"] is None else f"{figures['bar']:g}"
+        row = f"{line.name:17} {line.stack:14} {line.median:11,.0f} {between:>19} {ratio(figures, 'ratio')} {bar:>5} "
+        row += f"{line.median_per_cpu_s:15,.0f} {ratio(figures, 'ratio_per_cpu_s')}"
+        rows.append(row + ("  bar not reached" if figures["reached"] is False else ""))
     return "\n".join(rows)
 
 

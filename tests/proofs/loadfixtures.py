@@ -226,19 +226,19 @@ def _seconds(times: list[float]) -> str:
 @contextmanager
 def contests(directory: Path) -> Iterator[list[Contest]]:
     """The loaders with installed programs; the others are named."""
-    found = []
+    installed = []
     if shutil.which("sqlite3"):
-        found.append(sqlite_contest(directory))
+        installed.append(sqlite_contest(directory))
     else:
         print("SQLite: skipped, the sqlite3 shell is not installed")
     binaries = postgresql.programs()
     if binaries is None:
         print("PostgreSQL: skipped, initdb and postgres are not installed")
-        yield found
+        yield installed
         return
     with postgresql.cluster(binaries, SETTINGS) as server:
-        found.append(postgresql_contest(server, binaries, directory))
-        yield found
+        installed.append(postgresql_contest(server, binaries, directory))
+        yield installed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -248,19 +248,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=count(), default=ROWS_DEFAULT, help=f"rows of all tables ({ROWS_DEFAULT:,})")
     parser.add_argument("--rounds", type=count(), default=5, help="timed runs of each (5)")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="benchapp-loadfixtures-") as name, contests(Path(name)) as found:
+    with tempfile.TemporaryDirectory(prefix="benchapp-loadfixtures-") as name, contests(Path(name)) as installed:
         export(Rows(total=options.rows), Path(name))
-        for contest in found:
+        for contest in installed:
             contest.memory_bytes = memory(contest.url(), options.rows)
         making = []
         for turn in range(options.rounds):
             making.append(generation_s(options.rows))
-            for contest in found:
+            for contest in installed:
                 runs = [lambda one=contest: load(one, options.rows), lambda one=contest: load_bare(one)]
                 for run in runs if turn % 2 else reversed(runs):
                     run()
         print(f"{options.rows:,} rows; making them alone takes {_seconds(making)}")
-        for contest in found:
+        for contest in installed:
             print("\n".join(report(contest)))
     return 0
 

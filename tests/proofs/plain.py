@@ -258,8 +258,8 @@ def table(pairs: list[Pair]) -> str:
     for pair in pairs:
         cells = [pair.server, SERVERS[pair.server].stack, pair.page]
         for rates in pair.rates.values():
-            found = list(rates.values())
-            cells += [f"{statistics.median(found):,.0f}", f"{min(found):,.0f} to {max(found):,.0f}"]
+            values = list(rates.values())
+            cells += [f"{statistics.median(values):,.0f}", f"{min(values):,.0f} to {max(values):,.0f}"]
         for ratio, low, high in (pair.ratio, pair.ratio_per_cpu_s):
             cells += [f"{ratio:.2f}", f"{low:.2f} to {high:.2f}"]
         lines.append(f"| {' | '.join(cells)} |" + (" below the bar" if pair.below else ""))

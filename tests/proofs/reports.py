@@ -29,14 +29,14 @@ PROJECT = "../mysite"
 
 def questions() -> dict[str, list[str]]:
     """Anchor of each question -> the words of its command after `benchapp`."""
-    found = {}
+    by_anchor = {}
     for section in re.split(r"(?m)^## ", (DOCS / "questions.md").read_text("utf-8"))[1:]:
         title, _, text = section.partition("\n")
         anchor = re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
         command = re.search(r"(?m)^benchapp (.+)$", text)
         if command:
-            found[anchor] = shlex.split(command[1])
-    return found
+            by_anchor[anchor] = shlex.split(command[1])
+    return by_anchor
 
 
 def bench(words: list[str]) -> str:

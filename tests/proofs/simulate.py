@@ -53,9 +53,9 @@ def heavy_tails(draw: Draw, cases: int, _round: int, noise: float) -> list[float
 
 def bad_round(draw: Draw, cases: int, number: int, noise: float) -> list[float]:
     """In the second round half of the cases, drawn at random, lose four times the noise, as to a backup that runs."""
-    found = normal(draw, cases, number, noise)
+    errors = normal(draw, cases, number, noise)
     hit = set(draw.sample(range(cases), cases // 2)) if number == 2 else set()
-    return [e - 4 * noise if case in hit else e for case, e in enumerate(found)]
+    return [e - 4 * noise if case in hit else e for case, e in enumerate(errors)]
 
 
 def drift(draw: Draw, cases: int, _round: int, noise: float) -> list[float]:
@@ -123,9 +123,9 @@ SCENARIOS = [
 def simulate(scenario: Scenario, runs: int, seed: int) -> Shares:
     """Simulate so many runs."""
     draw = random.Random(f"{seed} {scenario}")
-    made = [drawn(draw, scenario) for _ in range(runs)]
-    covered = sum(low <= 1 <= high for _, low, high in (Table(rates).ratio(0, 1) for rates in made))
-    return Shares(runs, covered / runs, sum(race(rates, scenario.rounds) for rates in made) / runs)
+    samples = [drawn(draw, scenario) for _ in range(runs)]
+    covered = sum(low <= 1 <= high for _, low, high in (Table(rates).ratio(0, 1) for rates in samples))
+    return Shares(runs, covered / runs, sum(race(rates, scenario.rounds) for rates in samples) / runs)
 
 
 def drawn(draw: Draw, scenario: Scenario) -> Rates:
@@ -144,14 +144,14 @@ def race(rates: Rates, rounds: int) -> bool:
     dropped: set[int] = set()
     last = dict.fromkeys(rates, rounds)
     for number in range(1, rounds + 1):
-        made = {
+        so_far = {
             case: {n: rate for n, rate in row.items() if n <= min(number, last[case])} for case, row in rates.items()
         }
-        found = Table(made).decide(0.0, number, dropped)
-        last.update(dict.fromkeys(set(found.slower) - dropped, number))
-        dropped |= set(found.slower)
-        if found.verdict != INCONCLUSIVE:
-            return found.verdict == LEADS
+        decision = Table(so_far).decide(0.0, number, dropped)
+        last.update(dict.fromkeys(set(decision.slower) - dropped, number))
+        dropped |= set(decision.slower)
+        if decision.verdict != INCONCLUSIVE:
+            return decision.verdict == LEADS
     return False
 
 
@@ -166,10 +166,10 @@ def main(arguments: list[str] | None = None) -> int:
     failed = 0
     for it in SCENARIOS:
         if args.world in (None, it.world):
-            found = simulate(it, args.runs, args.seed)
-            problems = ", ".join(found.problems(it))
+            result = simulate(it, args.runs, args.seed)
+            problems = ", ".join(result.problems(it))
             failed += bool(problems)
-            shares = f"{found.covered:6.1%} {found.false:12.1%}"
+            shares = f"{result.covered:6.1%} {result.false:12.1%}"
             print(f"{it.world:14} {it.cases:5} {it.rounds:6} {it.noise:6.0%} {it.discarded:6.0%} {shares}  {problems}")
     return 1 if failed else 0
 

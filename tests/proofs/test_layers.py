@@ -15,10 +15,10 @@ def line(name: str, *rates: float) -> Line:
 
 def test_a_ratio_is_that_of_the_medians_and_is_held_against_its_bar():
     lines = [line("none", 1, 2, 90), line(LIMIT, 100, 110, 90), line("varnish", 44, 45, 46), line("fragments", 5, 5, 5)]
-    found = {item.name: layers.as_json(item, lines) for item in lines}
-    assert (found["varnish"]["ratio"], found["varnish"]["reached"]) == (0.45, True)
-    assert (found["fragments"]["ratio"], found["fragments"]["reached"]) == (2.5, False)
-    assert found["none"]["reached"] is None
+    by_name = {item.name: layers.as_json(item, lines) for item in lines}
+    assert (by_name["varnish"]["ratio"], by_name["varnish"]["reached"]) == (0.45, True)
+    assert (by_name["fragments"]["ratio"], by_name["fragments"]["reached"]) == (2.5, False)
+    assert by_name["none"]["reached"] is None
     text = layers.table(lines).splitlines()
     assert [row.split()[0] for row in text] == ["layer", "none", "fragments", "varnish", "limit"]
     assert text[2].endswith("bar not reached")

@@ -11,12 +11,12 @@ from tests.proofs.plain import BAR, PLAIN, SERVERS, STACK, Pair
 
 
 def pair(of_stack: float, disturbances=(0.5, 1.0, 1.1)) -> Pair:
-    found = Pair("gunicorn", "/posts/")
+    result = Pair("gunicorn", "/posts/")
     for number, disturbance in enumerate(disturbances, 1):
-        found.rates[PLAIN][number] = 100 * disturbance
-        found.rates[STACK][number] = 100 * disturbance * of_stack
-        found.per_cpu_s[PLAIN][number] = found.per_cpu_s[STACK][number] = 80.0
-    return found
+        result.rates[PLAIN][number] = 100 * disturbance
+        result.rates[STACK][number] = 100 * disturbance * of_stack
+        result.per_cpu_s[PLAIN][number] = result.per_cpu_s[STACK][number] = 80.0
+    return result
 
 
 def test_a_ratio_is_that_of_the_pairs_and_is_held_against_the_bar():

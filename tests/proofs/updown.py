@@ -86,14 +86,14 @@ def chosen(names: list[str]) -> list[StartStop]:
     """The stacks to measure: the named ones, else all that can run here."""
     project = open_project()
     known = survey(project)["stacks"]
-    found = []
+    stacks = []
     for name in names or known:
         if isinstance(case := resolve(project, name), CannotRun):
             print(f"skipped: {name}: {case.reason}", file=sys.stderr)
             continue
         servers = [f"{item['name']} {item['version'] or '?'}" for item in known[name.partition("@")[0]]["servers"]]
-        found.append(StartStop(name, " <- ".join(servers)))
-    return found
+        stacks.append(StartStop(name, " <- ".join(servers)))
+    return stacks
 
 
 def as_text(measured: list[StartStop], rounds: int) -> str:

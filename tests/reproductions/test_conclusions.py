@@ -23,11 +23,11 @@ RATES = {"fast": 200.0, "slow": 100.0, "alike": 101.0}
 
 def trial(stack, number, rate, level=16, **changes):
     name = f"{stack}~none~{changes.get('workload', 'home')}~unlimited~sqlite"
-    made = changed(
+    result = changed(
         TRIAL, trial_id=f"{name}~{level}~r{number}", case_id=name, stack=stack, round=number, level_connections=level,
         requests_per_second=rate, memory_peak_bytes={"it": int(1000 * rate)}, memory_idle_bytes={"it": 50_000},
     )  # fmt: skip
-    return changed(made, **changes)
+    return changed(result, **changes)
 
 
 def run(trials, checks=(), levels=(16,)):
@@ -45,8 +45,8 @@ def rounds(rates=RATES, count=3, noise=0.01, **how):
 
 
 def judged(claim, runs, **also):
-    (found,) = conclusions(publication(claims=[{"claim": "It is so.", **claim}]), Figures(runs, **also))
-    return found
+    (conclusion,) = conclusions(publication(claims=[{"claim": "It is so.", **claim}]), Figures(runs, **also))
+    return conclusion
 
 
 def sides(left, right, **bounds):
@@ -71,9 +71,9 @@ def sides(left, right, **bounds):
     ],
 )  # fmt: skip
 def test_a_claim_about_ratios_is_judged_by_its_whole_interval(claim, verdict):
-    found = judged(claim, [run(rounds())])
-    assert found.verdict == verdict
-    assert verdict not in (HOLDS, NOT) or found.low <= found.ratio <= found.high
+    conclusion = judged(claim, [run(rounds())])
+    assert conclusion.verdict == verdict
+    assert verdict not in (HOLDS, NOT) or conclusion.low <= conclusion.ratio <= conclusion.high
 
 
 def test_places_that_differ_in_what_is_requested_are_named_with_their_stack():
@@ -84,9 +84,9 @@ def test_places_that_differ_in_what_is_requested_are_named_with_their_stack():
         "right": {"stack": "fast", "workload": "login"},
         "at_least": 1,
     }
-    found = judged(claim, [run([*home, *login])])
-    assert found.verdict == HOLDS
-    assert found.says == "fast on home to fast on login, requests per second"
+    conclusion = judged(claim, [run([*home, *login])])
+    assert conclusion.verdict == HOLDS
+    assert conclusion.says == "fast on home to fast on login, requests per second"
 
 
 def test_one_round_and_wrong_responses_prove_nothing():
@@ -98,17 +98,17 @@ def test_one_round_and_wrong_responses_prove_nothing():
 
 def test_discarded_trials_count_for_nothing():
     discarded = [replace(it, status="discarded", reason="interference: busy") for it in rounds()]
-    found = judged(sides("fast", "slow", at_least=1), [run(discarded)])
-    assert (found.verdict, found.says) == (NOT_MEASURED, "fast on home: discarded: interference: busy")
+    conclusion = judged(sides("fast", "slow", at_least=1), [run(discarded)])
+    assert (conclusion.verdict, conclusion.says) == (NOT_MEASURED, "fast on home: discarded: interference: busy")
 
 
 def test_levels_are_named_or_picked_by_round():
     trials = [*rounds({"fast": 50.0, "slow": 100.0}, level=8), *rounds({"fast": 400.0, "slow": 90.0}, level=32)]
-    made = run(trials, levels=(8, 32))
+    recorded = run(trials, levels=(8, 32))
     picks = {"highest": {}, "8": {"level": 8}, "max": {"pick": "max"}, "min": {"pick": "min"}}
     claims = {name: {side: {"stack": side, **pick} for side in ("fast", "slow")} for name, pick in picks.items()}
     ratios = {
-        name: judged({"left": claim["fast"], "right": claim["slow"], "at_least": 1}, [made]).ratio
+        name: judged({"left": claim["fast"], "right": claim["slow"], "at_least": 1}, [recorded]).ratio
         for name, claim in claims.items()
     }
     wanted = {"highest": 400 / 90, "8": 0.5, "max": 4.0, "min": 50 / 90}
@@ -135,8 +135,8 @@ def test_two_runs_are_compared_without_pairing_their_rounds():
 )
 def test_a_rating_by_the_spread_of_rounds_only_proves_nothing(changes, claim, verdict):
     first, *others = rounds({"slow": 100.0})
-    made = run([changed(first, **changes), *others])
-    assert judged({"left": {"stack": "slow"}, **claim}, [made]).verdict == verdict
+    recorded = run([changed(first, **changes), *others])
+    assert judged({"left": {"stack": "slow"}, **claim}, [recorded]).verdict == verdict
 
 
 @pytest.mark.parametrize("fails", [True, False])
@@ -144,8 +144,8 @@ def test_errors_and_failed_loads_are_failures(fails):
     claim = {"left": {"stack": "slow"}, "fails": fails}
     good = rounds({"slow": 100.0})
     discarded = changed(good[0], status="discarded", reason="drift: it was slower at its end", errors_read=1)
-    for made, failed in ((good, False), ([failed_trial(good[0]), *good[1:]], True), ([discarded], True)):
-        assert judged(claim, [run(made)]).verdict == (HOLDS if failed == fails else NOT)
+    for recorded, failed in ((good, False), ([failed_trial(good[0]), *good[1:]], True), ([discarded], True)):
+        assert judged(claim, [run(recorded)]).verdict == (HOLDS if failed == fails else NOT)
 
 
 def test_how_far_a_load_gets_needs_loads_that_fail():
@@ -165,7 +165,7 @@ def test_faults_and_checks():
     claim = {"left": {"stack": "one"}, "loses": "configuration"}
     assert judged(claim, [], outcomes=lost).verdict == NOT
     kept = [replace(it, failed_new=0, failed_kept=0) for it in lost]
-    assert [judged(claim, [], outcomes=made).verdict for made in (kept, kept[:1], [])] == [
+    assert [judged(claim, [], outcomes=outcomes).verdict for outcomes in (kept, kept[:1], [])] == [
         HOLDS,
         INCONCLUSIVE,
         NOT_MEASURED,

@@ -24,20 +24,20 @@ PARTS = [(name, part.name) for name in NAMES for part in publications()[name].pa
 
 @pytest.mark.parametrize(("benchmark", "part"), PARTS)
 def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
-    whole, quick = (publications()[benchmark].part(part, short) for short in (False, True))
-    assert quick.rounds * max(quick.duration_s, 1) < whole.rounds * (whole.duration_s or 9)
-    for stack in whole.stacks:
+    full, quick = (publications()[benchmark].part(part, short) for short in (False, True))
+    assert quick.rounds * max(quick.duration_s, 1) < full.rounds * (full.duration_s or 9)
+    for stack in full.stacks:
         assert catalog.read().stack(stack)
-    if whole.faults:
-        assert kinds.named(tuple(whole.faults))
+    if full.faults:
+        assert kinds.named(tuple(full.faults))
         return
-    args = main.parser().parse_args(["run", *options_of(whole)])
-    assert (args.stack, args.connections, args.rounds) == (tuple(whole.stacks), tuple(whole.levels), whole.rounds)
-    for layer in whole.layers:
+    args = main.parser().parse_args(["run", *options_of(full)])
+    assert (args.stack, args.connections, args.rounds) == (tuple(full.stacks), tuple(full.levels), full.rounds)
+    for layer in full.layers:
         assert catalog.read().joined_layers(layer)
-    for name in whole.workloads:
+    for name in full.workloads:
         assert workload.workload(kit(), name)
-    for size in whole.sizes:
+    for size in full.sizes:
         assert size == "unlimited" or catalog.read().size(size)
 
 
@@ -64,7 +64,7 @@ def test_claims_and_columns_are_of_figures_that_exist(benchmark):
 def test_every_place_is_measured_by_some_part(benchmark):
     """A claim about what no part measures could never be anything but "not measured"."""
     published = publications()[benchmark]
-    made = {
+    measured = {
         (stack, layer, work, size)
         for part in published.parts
         for stack in part.stacks
@@ -76,14 +76,14 @@ def test_every_place_is_measured_by_some_part(benchmark):
     for place in ({**DEFAULTS, **published.here, **place} for place in [*places, *published.rows]):
         for stack in place.get("stacks", [place.get("stack")]):
             wanted = (stack, place["layer"], place["workload"], place["size"])
-            assert wanted in made or (stack, "none", None, "unlimited") in made, place
+            assert wanted in measured or (stack, "none", None, "unlimited") in measured, place
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_without_a_run_nothing_is_measured_and_the_reason_is_said(benchmark):
     published = publications()[benchmark]
     left_out = {part.name: "it is gone" for part in published.parts}
-    found = conclusions(published, Figures([], [], left_out, published.parts))
-    assert {it.verdict for it in found} == {NOT_MEASURED}
+    results = conclusions(published, Figures([], [], left_out, published.parts))
+    assert {it.verdict for it in results} == {NOT_MEASURED}
     untested = {claim.claim for claim in published.claims if claim.untested}
-    assert all(it.claim.claim in untested or it.says.endswith("it is gone") for it in found)
+    assert all(it.claim.claim in untested or it.says.endswith("it is gone") for it in results)

@@ -44,7 +44,7 @@ def unknown(trials) -> list[str]:
 
 
 def rated_as(rating, rated) -> list[str]:
-    return [name for name, (found, _) in rated.items() if found == rating]
+    return [name for name, (given, _) in rated.items() if given == rating]
 
 
 def test_what_has_no_fault_is_high_without_a_reason():
@@ -95,7 +95,7 @@ def test_a_server_that_is_killed_and_stays_down_is_low():
 def test_a_case_without_a_valid_trial_is_rated_by_failed_loads_only():
     discarded = replace(trial(1), status="discarded", reason="interference: busy")
     no_load = broken(2, came_back=None, oom_kills=None, restarts=None)
-    assert [worst(rate(made)) for made in ([], [discarded, discarded], [discarded, no_load])] == [None] * 3
+    assert [worst(rate(trials)) for trials in ([], [discarded, discarded], [discarded, no_load])] == [None] * 3
     assert worst(rate([discarded, broken(2, came_back=False)])) == LOW
     assert unknown([trial(1, oom_kills=None, memory_slope_bytes_per_s=None)]) == ["spread", "growth", "kills"]
 

@@ -13,8 +13,8 @@ HTML = "<!doctype html><p>page</p>"
 
 def files(root: Path) -> list[str]:
     """The stored pages and all other files below the root except the generation and the locks."""
-    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if str(path) not in (GENERATION, SWEPT) and path.parts[0] != LOCKS)
+    paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(str(path) for path in paths if str(path) not in (GENERATION, SWEPT) and path.parts[0] != LOCKS)
 
 
 def put(pages: FileStore, *paths: str, body: bytes = b"page") -> None:

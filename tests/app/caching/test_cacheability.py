@@ -160,8 +160,8 @@ def test_requests_that_a_cached_page_serves_and_whose_page_is_stored(
 def test_a_page_has_every_header_of_all_pages_and_no_other_where_only_a_body_is_stored(settings):
     def stored(**changes: str | None) -> bool:
         headers = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
-        found = {name.replace("_", "-"): value for name, value in {**headers, **changes}.items()}
-        given = {name: value for name, value in found.items() if value is not None}
+        by_name = {name.replace("_", "-"): value for name, value in {**headers, **changes}.items()}
+        given = {name: value for name, value in by_name.items() if value is not None}
         return has_only_common_headers(HttpResponse("x", headers=given))
 
     settings.X_FRAME_OPTIONS = "DENY"

@@ -115,5 +115,5 @@ PAGES = ("/", "/*", "/log/*", "{get_admin_url}", "{get_admin_url}*", "/{user.pk}
 def test_a_mistake_has_its_id(settings, changes: dict[str, Any], ids: list[str]):
     for name, value in (RIGHT | changes).items():
         setattr(settings, name, value)
-    found = [message.id.removeprefix("caching.") for message in run_checks() if message.id.startswith("caching.")]
-    assert sorted(found) == ids
+    message_ids = [message.id.removeprefix("caching.") for message in run_checks() if message.id.startswith("caching.")]
+    assert sorted(message_ids) == ids

@@ -38,9 +38,9 @@ def test_each_layer_has_its_options():
 
 
 def test_each_id_of_a_check():
-    said = " ".join(cells[1] for cells in rows("Install"))
+    text = " ".join(cells[1] for cells in rows("Install"))
     source = (paths.KIT / "benchapp/caching/checks.py").read_text("utf-8")
-    assert set(re.findall(r"[EW]\d{3}", said)) == set(re.findall(r'id="caching\.([EW]\d{3})"', source))
+    assert set(re.findall(r"[EW]\d{3}", text)) == set(re.findall(r'id="caching\.([EW]\d{3})"', source))
     assert checks.TYPES.keys() == DEFAULTS.keys()
 
 

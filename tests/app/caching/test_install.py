@@ -32,11 +32,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
 
 
 def test_a_fresh_project_has_misses_hits_and_invalidations(project: FreshProject):
-    said = project.said(VISITS)
-    assert said["first"] == said["second"] == said["unwatched"]
-    assert "readers" not in said["first"] and "readers" in said["invalidated"]
-    assert said["invalidated"] == said["stored"] == said["others"]
-    assert "for ann:" in said["ann"] and said["ann"] != said["ann_again"]
+    texts = project.said(VISITS)
+    assert texts["first"] == texts["second"] == texts["unwatched"]
+    assert "readers" not in texts["first"] and "readers" in texts["invalidated"]
+    assert texts["invalidated"] == texts["stored"] == texts["others"]
+    assert "for ann:" in texts["ann"] and texts["ann"] != texts["ann_again"]
 
 
 def test_a_write_invalidates_the_pages_of_its_model(project: FreshProject):
@@ -50,9 +50,10 @@ with override_settings(CACHING_LAYERS={}):
     said["tested"], said["tested_again"] = get().text, get().text
 said["stored"] = get().text
 """
-    said = project.said(script, settings="CACHING_STALE = {'auth.Group': ['/']}")
-    assert "writers" in said["second"] and said["second"] == said["third"] == said["stored"] != said["first"]
-    assert len({said["second"], said["tested"], said["tested_again"]}) == 3
+    texts = project.said(script, settings="CACHING_STALE = {'auth.Group': ['/']}")
+    assert "writers" in texts["second"]
+    assert texts["second"] == texts["third"] == texts["stored"] != texts["first"]
+    assert len({texts["second"], texts["tested"], texts["tested_again"]}) == 3
 
 
 def checked(project: FreshProject, settings: str = "") -> tuple[int, list[str]]:
@@ -73,8 +74,8 @@ def checked(project: FreshProject, settings: str = "") -> tuple[int, list[str]]:
     ],
 )
 def test_mistakes_are_lines_of_check(project: FreshProject, lines: str, code: int, ids: list[str]):
-    found_code, found = checked(project, lines)
-    assert (found_code, sorted(found)) == (code, sorted(ids))
+    found_code, found_ids = checked(project, lines)
+    assert (found_code, sorted(found_ids)) == (code, sorted(ids))
 
 
 @pytest.mark.parametrize(
@@ -139,10 +140,10 @@ LAYER = Layer("fresh.caching.purge", ("fresh.caching.middleware",), optional={"s
 def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
     (project.folder / "fresh/caching.py").write_text(LAYER)
     layer = "CACHING_LAYERS = {'fresh.caching.LAYER': {'size': 3}}"
-    said = project.said(VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer)
-    assert said["first"] == said["second"] == said["unwatched"]
-    assert "readers" in said["invalidated"] and said["invalidated"] == said["stored"]
-    assert said["names"] == [["/", ""]]
+    results = project.said(VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer)
+    assert results["first"] == results["second"] == results["unwatched"]
+    assert "readers" in results["invalidated"] and results["invalidated"] == results["stored"]
+    assert results["names"] == [["/", ""]]
     assert checked(project, layer) == (0, [])
 
 
@@ -151,8 +152,8 @@ def test_the_layer_of_the_documentation_runs_as_printed(project: FreshProject):
     code = text.partition("```python\n# fresh/caching.py\n")[2].partition("```")[0]
     module, _, settings = code.partition("# settings.py\n")
     (project.folder / "fresh/caching.py").write_text(module)
-    said = project.said(VISITS, settings)
-    assert said["first"] == said["second"] == said["unwatched"]
-    assert "readers" in said["invalidated"] and said["invalidated"] == said["stored"]
+    texts = project.said(VISITS, settings)
+    assert texts["first"] == texts["second"] == texts["unwatched"]
+    assert "readers" in texts["invalidated"] and texts["invalidated"] == texts["stored"]
     assert (project.folder / "purged.log").read_text() == "/\n"
     assert checked(project, settings) == (0, [])

@@ -100,9 +100,9 @@ def ask(path="/", accept="", **cookies):
 
 @pytest.fixture
 def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
-    made = FreshProject(tmp_path_factory.mktemp("languages") / "project")
-    (made.folder / "fresh/urls.py").write_text(VIEWS)
-    return made
+    fresh_project = FreshProject(tmp_path_factory.mktemp("languages") / "project")
+    (fresh_project.folder / "fresh/urls.py").write_text(VIEWS)
+    return fresh_project
 
 
 def said(project: FreshProject, asked: list[str], more: str = "") -> list:
@@ -111,7 +111,7 @@ def said(project: FreshProject, asked: list[str], more: str = "") -> list:
 
 
 def test_a_page_is_cached_once_for_each_language(project: FreshProject):
-    asked = [
+    requests = [
         "",
         "accept='de'",
         "accept='fr'",
@@ -122,29 +122,39 @@ def test_a_page_is_cached_once_for_each_language(project: FreshProject):
         "django_language='<script>'",
         "django_language='en', accept='de'",
     ]
-    found = said(project, asked)
-    texts = [text for text, *_ in found]
+    responses = said(project, requests)
+    texts = [text for text, *_ in responses]
     english, german, brazilian = "en en Yes", "de de Ja", "pt-br pt-br Sim"
     assert texts == [english, german, english, german, brazilian, german, brazilian, english, english]
-    assert [outcome for _, outcome, _ in found] == ["miss", "miss", "hit", "hit", "miss", "hit", "hit", "hit", "hit"]
-    assert {vary for *_, vary in found} == {"Accept-Language"}
+    assert [outcome for _, outcome, _ in responses] == [
+        "miss",
+        "miss",
+        "hit",
+        "hit",
+        "miss",
+        "hit",
+        "hit",
+        "hit",
+        "hit",
+    ]
+    assert {vary for *_, vary in responses} == {"Accept-Language"}
 
 
 def test_a_page_that_reads_a_cookie_is_private_in_each_language(project: FreshProject):
-    asked = [f"'/choice/', {more}" for more in ("accept='de'", "accept='en', django_language='de'")]
-    asked += ["'/cookie/'", "'/theme/', theme='dark'", "'/theme/'", "'/theme/', django_language='de', theme='light'"]
-    found = said(project, asked)
-    assert [text for text, *_ in found[:2]] == ["None", "de"]
-    assert [outcome for _, outcome, _ in found[:2]] == ["pass; reads-cookie=django_language"] * 2
-    assert [text for text, *_ in found[3:]] == ["dark", "None", "light"]
-    outcomes = [outcome for _, outcome, _ in found[2:]]
+    requests = [f"'/choice/', {more}" for more in ("accept='de'", "accept='en', django_language='de'")]
+    requests += ["'/cookie/'", "'/theme/', theme='dark'", "'/theme/'", "'/theme/', django_language='de', theme='light'"]
+    responses = said(project, requests)
+    assert [text for text, *_ in responses[:2]] == ["None", "de"]
+    assert [outcome for _, outcome, _ in responses[:2]] == ["pass; reads-cookie=django_language"] * 2
+    assert [text for text, *_ in responses[3:]] == ["dark", "None", "light"]
+    outcomes = [outcome for _, outcome, _ in responses[2:]]
     assert outcomes == ["pass; reads-cookie=any", *["pass; reads-cookie=theme"] * 3]
 
 
 def test_a_view_that_reads_the_header_has_the_visitor_s_own_and_is_private(project: FreshProject):
-    found = said(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
-    assert [text for text, *_ in found] == ["en-GB", "en-AU"]
-    assert [outcome for _, outcome, _ in found] == ["pass; reads-header=accept-language"] * 2
+    responses = said(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
+    assert [text for text, *_ in responses] == ["en-GB", "en-AU"]
+    assert [outcome for _, outcome, _ in responses] == ["pass; reads-header=accept-language"] * 2
 
 
 def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshProject):
@@ -152,20 +162,20 @@ def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshPro
 
 
 def test_middleware_that_reads_the_header_has_the_visitor_s_own_and_makes_the_page_private(project: FreshProject):
-    found = said(project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")])
-    assert [text for text, *_ in found] == ["en-GB", "en-AU", "de-AT"]
-    assert [outcome for _, outcome, _ in found] == ["pass; reads-header=accept-language"] * 3
+    responses = said(project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")])
+    assert [text for text, *_ in responses] == ["en-GB", "en-AU", "de-AT"]
+    assert [outcome for _, outcome, _ in responses] == ["pass; reads-header=accept-language"] * 3
 
 
 def test_a_language_that_middleware_writes_is_that_of_the_page_and_of_no_other_name(project: FreshProject):
-    asked = ["'/forced/', accept='de'", "'/forced/', accept='en'", "'/forced/'", "'/forced/', django_language='de'"]
+    requests = ["'/forced/', accept='de'", "'/forced/', accept='en'", "'/forced/'", "'/forced/', django_language='de'"]
     # The view reads the header once, as LocaleMiddleware would without the cookie.
-    asked += [f"'/written/', accept='{accept}'" for accept in ("de-AT", "de-CH")]
-    found = said(project, asked)
+    requests += [f"'/written/', accept='{accept}'" for accept in ("de-AT", "de-CH")]
+    responses = said(project, requests)
     english, german = "en en Yes", "de de Ja"
-    assert [text for text, *_ in found] == [english, english, english, german, "de-AT", "de-CH"]
+    assert [text for text, *_ in responses] == [english, english, english, german, "de-AT", "de-CH"]
     language = "pass; reads-header=language"
-    assert [outcome for _, outcome, _ in found] == [language, "miss", "hit", *[language] * 3]
+    assert [outcome for _, outcome, _ in responses] == [language, "miss", "hit", *[language] * 3]
 
 
 def test_a_view_may_not_read_the_header_that_harmless_middleware_read(project: FreshProject):
@@ -174,20 +184,20 @@ def test_a_view_may_not_read_the_header_that_harmless_middleware_read(project: F
 CACHING_HARMLESS = ["{locale}"]
 MIDDLEWARE[4:5] = ["benchapp.caching.harmless.Pause", "{locale}", "benchapp.caching.harmless.Resume"]
 """
-    asked = ["", "accept='de'", *(f"'/region/', accept='{accept}'" for accept in ("de-AT", "de-CH"))]
-    found = said(project, asked, harmless)
-    assert [text for text, *_ in found] == ["en en Yes", "de de Ja", "de-AT", "de-CH"]
-    assert [outcome for _, outcome, _ in found] == ["miss", "miss", *["pass; reads-header=accept-language"] * 2]
+    requests = ["", "accept='de'", *(f"'/region/', accept='{accept}'" for accept in ("de-AT", "de-CH"))]
+    responses = said(project, requests, harmless)
+    assert [text for text, *_ in responses] == ["en en Yes", "de de Ja", "de-AT", "de-CH"]
+    assert [outcome for _, outcome, _ in responses] == ["miss", "miss", *["pass; reads-header=accept-language"] * 2]
 
 
 def test_a_page_with_its_language_in_the_url_is_that_of_the_url(project: FreshProject):
     with (project.folder / "fresh/urls.py").open("a") as urls:
         urls.write("urlpatterns = i18n_patterns(*pages, prefix_default_language=False)\n")
-    asked = ["'/de/', accept='en'", "'/de/', accept='de'", "'/', accept='de'", "'/', django_language='de'"]
-    found = said(project, asked)
-    assert [text for text, *_ in found] == ["de de Ja", "de de Ja", "en en Yes", "en en Yes"]
-    assert [outcome for _, outcome, _ in found] == ["miss", "hit", "miss", "hit"]
-    assert [vary for *_, vary in found][:2] == ["", ""]
+    requests = ["'/de/', accept='en'", "'/de/', accept='de'", "'/', accept='de'", "'/', django_language='de'"]
+    responses = said(project, requests)
+    assert [text for text, *_ in responses] == ["de de Ja", "de de Ja", "en en Yes", "en en Yes"]
+    assert [outcome for _, outcome, _ in responses] == ["miss", "hit", "miss", "hit"]
+    assert [vary for *_, vary in responses][:2] == ["", ""]
 
 
 def test_the_language_of_the_url_is_enough_for_a_layer_that_a_server_reads(project: FreshProject):

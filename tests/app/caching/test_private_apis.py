@@ -64,12 +64,12 @@ def test_other_modules_use_no_private_attributes_of_django():
     caching = Path(private_apis.__file__).parents[1]
     own = {path for path in caching.rglob("*.py") if path.parent.name != "private_apis"}
     assert len(own) > 20
-    found = []
+    uses = []
     for path in own:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr not in DOCUMENTED and is_of_another(node):
-                found.append(f"{path.relative_to(caching)}: {ast.unparse(node)}")
-    assert found == []
+                uses.append(f"{path.relative_to(caching)}: {ast.unparse(node)}")
+    assert uses == []
 
 
 def is_of_another(node: ast.Attribute) -> bool:

@@ -26,11 +26,11 @@ def cached(active_layer: Callable, settings) -> Iterator[ActiveLayer]:
 
 def shows(request: HttpRequest) -> HttpResponse:
     """All that a view can learn of the query string, and a number of the rendering."""
-    said = [request.GET.urlencode(), request.META["QUERY_STRING"], request.get_full_path()]
-    said += [request.META.get(name, "") for name in ("REQUEST_URI", "RAW_URI")]
+    values = [request.GET.urlencode(), request.META["QUERY_STRING"], request.get_full_path()]
+    values += [request.META.get(name, "") for name in ("REQUEST_URI", "RAW_URI")]
     if isinstance(request, ASGIRequest):
-        said.append(request.scope["query_string"].decode())
-    return HttpResponse(" ".join(said), HTML)
+        values.append(request.scope["query_string"].decode())
+    return HttpResponse(" ".join(values), HTML)
 
 
 def page(layered: View, query: str, **more: str) -> str:

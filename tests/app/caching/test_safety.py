@@ -49,7 +49,7 @@ def test_what_the_rules_of_cacheability_forbid_is_stored_by_no_layer(layer: Acti
 @pytest.mark.parametrize("headers", [{"HX-Request": "true"}, {"cookie": "sessionid=x"}, {"host": "foreign.test"}])
 def test_a_cached_page_is_no_response_to_what_bypasses_the_cache(inside: ActiveLayer, headers: dict[str, str]):
     layered = inside.over(rendering())
-    page, bypassing, again = (layered(RequestFactory().get("/a/", headers=asked)) for asked in ({}, headers, {}))
+    page, bypassing, again = (layered(RequestFactory().get("/a/", headers=sent)) for sent in ({}, headers, {}))
     assert page.content == again.content != bypassing.content
 
 

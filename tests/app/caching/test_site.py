@@ -56,8 +56,8 @@ def test_no_account_gets_the_page_of_another_in_any_order(layer: ActiveLayer, ro
             assert ("csrfmiddlewaretoken" in html) == bool(name)
             assert name or not response.cookies
             assert not (name and response.has_header(MARK))
-            said = {word.strip() for word in response.get("Cache-Control", "").split(",")}
-            assert not name or ({"private", "no-cache"} <= said and "max" not in str(said))
+            directives = {word.strip() for word in response.get("Cache-Control", "").split(",")}
+            assert not name or ({"private", "no-cache"} <= directives and "max" not in str(directives))
 
 
 def test_a_comment_shows_at_once_and_other_pages_stay(

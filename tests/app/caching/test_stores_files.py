@@ -25,9 +25,9 @@ def test_an_unusable_root_costs_no_visitor_the_page(tmp_path: Path, caplog):
 def test_names_below_the_root_and_no_two_alike(pages: FileStore, root: Path):
     paths = ["/", "/a", "/a/", "/A/", "/a/b", "/a/b/", "/a%20b/", "/%C3%A9/", "/-/", "/a.b/", f"/{'a' * 198}/", "/~/"]
     assert not any(map(pages.file_of, ["/index.html/", "/posts/index.html/", "/.generation/", "/.tmp-1/"]))
-    found = [pages.file_of(path) for path in paths]
-    assert len(set(found)) == len(paths)
-    for file in found:
+    page_files = [pages.file_of(path) for path in paths]
+    assert len(set(page_files)) == len(paths)
+    for file in page_files:
         assert file.resolve().is_relative_to(root)
     put(pages, *paths)
     assert len(files(root)) == len(paths)

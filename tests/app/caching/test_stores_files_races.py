@@ -39,9 +39,9 @@ def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
             assert writer.stdout.readline() == b"writing\n"
             until((root / "posts" / "9" / "index.html").exists, "nine pages")
             writer.send_signal(signal.SIGKILL)
-        whole = list(root.rglob("index.html"))
-        assert whole
-        assert {file.stat().st_size for file in whole} == {300_000}
+        index_files = list(root.rglob("index.html"))
+        assert index_files
+        assert {file.stat().st_size for file in index_files} == {300_000}
         # The lock died with its holder.
         pages.purge(StalePages(prefixes=frozenset({"/"})))
     # What a killed writer left half done goes with time.

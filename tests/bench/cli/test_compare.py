@@ -30,9 +30,9 @@ def run(before, after, capsys, *words):
 
 def verdicts(before, after, capsys, *words):
     """Case -> who is ahead of whom, as a program reads the output."""
-    found = json.loads(run(before, after, capsys, "--json", *words)[1])
+    document = json.loads(run(before, after, capsys, "--json", *words)[1])
     return {
-        (case["stack"], case["layer"], case["workload"]): case["best"] or case["verdict"] for case in found["cases"]
+        (case["stack"], case["layer"], case["workload"]): case["best"] or case["verdict"] for case in document["cases"]
     }
 
 
@@ -44,11 +44,11 @@ def test_a_real_difference_is_named_and_the_same_again_is_not(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a")
     after = report_folder.make(tmp_path / "b", factor=2.0)
     same = report_folder.make(tmp_path / "c", seed=8)
-    found = verdicts(before, after, capsys)
+    by_case = verdicts(before, after, capsys)
     # Of the 27 measured cases two give wrong responses and are left out, as is a failed one.
-    assert (len(found), set(found.values())) == (25, {"B"})
-    assert ("gunicorn", "page-cache", "home") not in found
-    assert ("nginx-gunicorn", "fragments", "session") not in found
+    assert (len(by_case), set(by_case.values())) == (25, {"B"})
+    assert ("gunicorn", "page-cache", "home") not in by_case
+    assert ("nginx-gunicorn", "fragments", "session") not in by_case
     assert set(verdicts(after, before, capsys).values()) == {"A"}
     assert not {"A", "B"} & set(verdicts(before, same, capsys).values())
 
@@ -166,6 +166,6 @@ def test_runs_without_a_shared_case_are_refused(tmp_path, capsys):
 def test_hostile_names_cannot_break_a_line(tmp_path):
     first = report_folder.make(tmp_path / "a", hostile=True)
     second = report_folder.make(tmp_path / "b")
-    found = comparison.compare(read_run(first), read_run(second))
-    lines = comparison.render(found, first, second, 80)
-    assert all("\n" not in line and "\x1b" not in line for line in (*lines, *found.warnings))
+    result = comparison.compare(read_run(first), read_run(second))
+    lines = comparison.render(result, first, second, 80)
+    assert all("\n" not in line and "\x1b" not in line for line in (*lines, *result.warnings))

@@ -27,24 +27,24 @@ def test_it_prints_errors_and_warnings_within_a_screen(bench, new_project, monke
     lines = done.stdout.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines[1:])) <= 80
-    whole = bench("doctor", "--all", "--project", folder).stdout
-    assert "  security.W018: You should not have DEBUG set to True" in whole
-    ids = re.findall(r"(?m)^  ([\w.-]+): ", whole)
+    full_output = bench("doctor", "--all", "--project", folder).stdout
+    assert "  security.W018: You should not have DEBUG set to True" in full_output
+    ids = re.findall(r"(?m)^  ([\w.-]+): ", full_output)
     # Findings without room are named, and counted.
     assert [name for name in ids if name not in done.stdout] == []
     shown = [name for name in ids if f"  {name}: " in done.stdout]
     assert f"{len(ids) - len(shown)} more (--all shows them):" in lines and shown
-    assert lines[-1] == whole.splitlines()[-1] == f"1 error, {len(ids) - 1} warnings"
+    assert lines[-1] == full_output.splitlines()[-1] == f"1 error, {len(ids) - 1} warnings"
 
 
 def test_warnings_are_no_failure_and_json_says_the_same(bench, new_project):
     folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []")
     done = bench("doctor", "--project", folder, "--json")
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["project"]["settings"]) == (0, "shop.settings"), found
-    assert {item["severity"] for item in found["findings"]} == {"warning"}
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["project"]["settings"]) == (0, "shop.settings"), document
+    assert {item["severity"] for item in document["findings"]} == {"warning"}
     # Without named pages, URL patterns without parameters are examined.
-    pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
+    pages = [(page["path"], page["status"]) for page in document["facts"]["pages"]]
     looked_at = [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
     assert pages == [*looked_at, ("/no/such/page/", 404)]
 

@@ -31,8 +31,8 @@ def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status,
 def test_an_old_python_is_told_which_one_is_needed(monkeypatch, capsys):
     monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))
     assert entry.run() == 2
-    said = f"benchapp: this is Python 3.9.2, and 3.11 or newer is needed: {TO_DO}\n"
-    assert capsys.readouterr().err == said
+    message = f"benchapp: this is Python 3.9.2, and 3.11 or newer is needed: {TO_DO}\n"
+    assert capsys.readouterr().err == message
 
 
 @pytest.mark.parametrize("name", ["bench/__init__.py", "bench/__main__.py", "manage.py"])

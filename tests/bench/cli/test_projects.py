@@ -41,13 +41,13 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
     """The last line of a command that leaves nothing behind."""
     before, left = tree(folder), files_left()
     status = command_line.main([*words, "--project", str(folder)])
-    said = capsys.readouterr()
-    assert (status, said.out) == (2, ""), said.err
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (2, ""), captured.err
     assert tree(folder) == before
     assert files_left() == left
-    *progress, line = said.err.strip().splitlines()
+    *progress, line = captured.err.strip().splitlines()
     assert not [each for each in progress if not each.endswith("(once)")]
-    assert line.startswith(f"benchapp {words[0]}: ") and "Traceback" not in said.err
+    assert line.startswith(f"benchapp {words[0]}: ") and "Traceback" not in captured.err
     return line.partition(": ")[2]
 
 
@@ -90,9 +90,9 @@ def test_a_terminal_shows_what_is_done_while_the_project_is_looked_at(new_projec
 
 def files_left() -> set[Path]:
     """Contents of the test's temporary directory, and files of the kit except its caches."""
-    made = {path for path in paths.STATE.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
-    kept = {path for path in made if path.name == "environment.json" or path.name.endswith("lock")}
-    return {*made - kept, *Path(tempfile.gettempdir()).iterdir()}
+    files = {path for path in paths.STATE.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
+    kept = {path for path in files if path.name == "environment.json" or path.name.endswith("lock")}
+    return {*files - kept, *Path(tempfile.gettempdir()).iterdir()}
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +118,8 @@ def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_pat
 def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsys, new_project, tmp_path):
     folder = new_project().rename(tmp_path / "a folder")
     assert command_line.main(["doctor", "--project", str(folder)]) == 1
-    found = " ".join(capsys.readouterr().out.split())
-    assert f"not every server can work in a folder with a space in its name: {folder}" in found
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"not every server can work in a folder with a space in its name: {folder}" in output
 
 
 def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch):
@@ -188,8 +188,8 @@ def test_what_is_left_out_of_a_recording_is_said_with_its_count(capsys, new_proj
     line = '127.0.0.1 - - [22/Nov/2026:12:00:00 +0000] "GET /{} HTTP/1.1" 200 10 "-" "-"\n'
     (folder / "visits").write_text("".join(map(line.format, ("", "?token=1", "?api-key=2", "?page=3"))))
     assert command_line.main([*RUN, "--dry-run", "--project", str(folder)]) == 0
-    said = "note: left out of visits: requests that look like a secret (2)"
-    assert said in capsys.readouterr().out.splitlines()
+    note = "note: left out of visits: requests that look like a secret (2)"
+    assert note in capsys.readouterr().out.splitlines()
 
 
 def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new_project, tmp_path):
@@ -207,8 +207,8 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
 
 def test_a_render_of_an_unsafe_layer_says_so_and_what_to_take(new_project, tmp_path, capsys):
     folder = new_project()
-    for layer, said in (("site-middleware", True), ("page-cache", False)):
+    for layer, is_unsafe in (("site-middleware", True), ("page-cache", False)):
         to = ["--output", str(tmp_path / layer)]
         assert command_line.main(["render", "nginx-gunicorn", "--layer", layer, "--project", str(folder), *to]) == 0
-        assert ("note: site-middleware: " in (err := capsys.readouterr().err)) is said
-        assert ("page-cache is recommended" in err) is said
+        assert ("note: site-middleware: " in (err := capsys.readouterr().err)) is is_unsafe
+        assert ("page-cache is recommended" in err) is is_unsafe

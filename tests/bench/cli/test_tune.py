@@ -78,7 +78,7 @@ def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_take
 def test_a_search_that_was_stopped_goes_on_where_it_was(go, sites, tmp_path, capsys):
     assert go("nginx-gunicorn") == 0
     output, folder = capsys.readouterr().out, tmp_path / "run"
-    whole = read_run(folder)
+    complete = read_run(folder)
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "trials.jsonl").write_text("".join(lines[:15]))
     (folder / "verify.jsonl").write_text("")
@@ -87,7 +87,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(go, sites, tmp_path, cap
     (folder / "run.json").write_text(json.dumps(info))
     assert read_run(folder).resume_command() == f"python -m bench tune --resume {folder}"
     assert tune.main(arguments(["--resume", str(folder)], tune), sites.bed) == 0
-    assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in whole.trials]
+    assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in complete.trials]
     assert capsys.readouterr().out.splitlines()[-1] == output.splitlines()[-1]
 
 
@@ -95,10 +95,10 @@ def test_a_search_goes_on_with_the_database_of_the_environment(go, sites, tmp_pa
     monkeypatch.setenv("DATABASE_URL", url := "postgresql://me@db/site")
     assert go("nginx-gunicorn") == 0
     change(tmp_path / "run" / "run.json", finished_at=None)
-    real, asked = sites.resolver, set()
-    monkeypatch.setattr(sites, "resolver", lambda plan, rows: asked.add(rows.url) or real(plan, rows))
+    real, urls = sites.resolver, set()
+    monkeypatch.setattr(sites, "resolver", lambda plan, rows: urls.add(rows.url) or real(plan, rows))
     assert tune.main(arguments(["--resume", str(tmp_path / "run")], tune), sites.bed) == 0
-    assert asked == {url}
+    assert urls == {url}
 
 
 def test_json_is_all_that_stdout_gets_and_the_folder_is_a_run_whose_cases_were_each_verified_once(
@@ -109,15 +109,15 @@ def test_json_is_all_that_stdout_gets_and_the_folder_is_a_run_whose_cases_were_e
     names = [f"nginx-gunicorn@processes={p},threads={t}" for p, t in TRIED]
     assert [case.stack for case in run.info.cases] == names and run.info.finished_at
     assert [line for line in sites.log if line.startswith("verify")] == [f"verify {name} none" for name in names]
-    found = json.loads(capsys.readouterr().out)
-    assert found["answer"]["settings"] == {"processes": 2, "threads": 1, "worker_class": "sync"}
-    assert found["answer"]["no_difference"] == [
+    document = json.loads(capsys.readouterr().out)
+    assert document["answer"]["settings"] == {"processes": 2, "threads": 1, "worker_class": "sync"}
+    assert document["answer"]["no_difference"] == [
         {"processes": 4, "threads": 1, "worker_class": "sync"},
         {"processes": 8, "threads": 1, "worker_class": "sync"},
         {"processes": 2, "threads": 2, "worker_class": "gthread"},
     ]
-    assert (found["answer"]["requests_per_second"], found["answer"]["memory_bytes"]) == (200, 100 * 2**20)
-    assert [item["verdict"] for item in found["tried"]].count("take these") == 1
+    assert (document["answer"]["requests_per_second"], document["answer"]["memory_bytes"]) == (200, 100 * 2**20)
+    assert [item["verdict"] for item in document["tried"]].count("take these") == 1
 
 
 def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, sites, tmp_path, capsys):

@@ -32,8 +32,8 @@ def test_a_stop_before_it_is_ready_is_no_success(number, capsys, monkeypatch, ha
     monkeypatch.setattr(up.deployment, "deployed", lambda *_, **__: os.kill(os.getpid(), number))
     assert main(["up", "gunicorn"]) == 128 + number
     out, err = capsys.readouterr()
-    said = f"benchapp up: {number.name} before it was ready; everything it started is stopped\n"
-    assert (out, err) == ("", said)
+    message = f"benchapp up: {number.name} before it was ready; everything it started is stopped\n"
+    assert (out, err) == ("", message)
 
 
 # Who reads the line that says `ready` may stop it before the next statement.

@@ -47,12 +47,12 @@ def database_url(tmp_path, monkeypatch):
 def deployments(mutant, site, monkeypatch, database_url):
     """Deployments are the mutant, with a test's mutations under a stack's name."""
     wrong: dict[str, str | DeploymentError] = {}
-    asked: list[tuple] = []
+    calls: list[tuple] = []
 
     @contextlib.contextmanager
     def deployed(case, **how):
         stack, layer = case.stack.name, case.layer_name
-        asked.append((stack, layer, how))
+        calls.append((stack, layer, how))
         mistake = wrong.get(stack, "")
         if isinstance(mistake, DeploymentError):
             raise mistake
@@ -65,7 +65,7 @@ def deployments(mutant, site, monkeypatch, database_url):
     learnt_at_once(monkeypatch, site)
     # All programs are installed.
     monkeypatch.setattr(programs, "find", lambda *words: "/bin/true")
-    wrong["asked"] = asked
+    wrong["asked"] = calls
     return wrong
 
 
@@ -176,8 +176,8 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     assert status == 2
     reason = cases.resolve(kit(), "gunicorn", "nginx-memcached").reason
     # The reason is the same for all three and is said once.
-    said = f"gunicorn, uvicorn, granian with layer nginx-memcached: {reason}"
-    assert err == f"benchapp verify: nothing to verify here: {said}\n"
+    message = f"gunicorn, uvicorn, granian with layer nginx-memcached: {reason}"
+    assert err == f"benchapp verify: nothing to verify here: {message}\n"
     if words:
         document = json.loads(out)
         assert (document["ok"], document["outcomes"]) == (False, [])
@@ -280,13 +280,13 @@ def test_the_checks_are_listed_with_what_each_proves(capsys):
 
 
 def test_the_site_is_requested_once_for_its_responses(deployments, monkeypatch):
-    asked = []
-    monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
+    prepared = []
+    monkeypatch.setattr(verifier, "prepare", lambda site: prepared.append(site) or site)
     one = Verifier(kit(), Selection(("status",)))
     for name in ("gunicorn", "uwsgi"):
         with deployment.deployed(resolved(name)) as running:
             assert [item.ok for item in one.verify(running)] == [True]
-    assert len(asked) == 1
+    assert len(prepared) == 1
 
 
 def test_a_failing_command_of_the_site_is_an_error_not_a_mismatch(deployments, monkeypatch):

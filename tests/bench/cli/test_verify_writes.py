@@ -24,9 +24,9 @@ HERE = Target.parse("http://127.0.0.1:1/")
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
     names = ("python", "manage_py", "var", "static_root", "media_root")
-    said = dict.fromkeys(names) | {"description": Description(), "copied": {}}
+    fields = dict.fromkeys(names) | {"description": Description(), "copied": {}}
     user = SimpleNamespace(prefix=())
-    project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **said)
+    project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **fields)
     project.names = dict.fromkeys(("static_url", "media_url"), "")
     for name in ("site_environment", "warm_up", "make_files", "interpreter"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})

@@ -96,9 +96,9 @@ class MutantSite(Site):
 def prepared(folder: Path) -> MutantSite:
     """The site with its expected pages."""
     static = folder / "static"
-    said = read(paths.KIT).description
+    description = read(paths.KIT).description
     place = (static, "/static/", Interpreter((), Path(sys.executable), paths.KIT / "manage.py"))
-    site = MutantSite({}, {}, *place, environment(folder), description=said, may_write=True, is_copy=True)
+    site = MutantSite({}, {}, *place, environment(folder), description=description, may_write=True, is_copy=True)
     return sites.prepare(sites.with_urls(site))
 
 

@@ -90,10 +90,10 @@ def _shows(request: Request) -> bool:
         return False
     spelt = request.path.removeprefix(ANSWER).partition("/")[0]
     try:
-        said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
+        decoded = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
     except ValueError:
         return False
-    return bool(said.get("shows"))
+    return bool(decoded.get("shows"))
 
 
 Rule = Callable[..., Any]
@@ -174,11 +174,13 @@ class Cache:
     def respond(self, request: Request, render: Callable[[], Response]) -> Response:
         """The cached page, or a rendered one, stored if allowed."""
         if not all(self.rules[name](request) for name in ANSWERED) or request.path.startswith(NEVER_CACHED):
-            told = request.method == "POST" and request.path.startswith(WRITES) and self.rules["invalidates"](request)
-            if early := told and self.rules["early"](request):
+            is_invalidating = (
+                request.method == "POST" and request.path.startswith(WRITES) and self.rules["invalidates"](request)
+            )
+            if early := is_invalidating and self.rules["early"](request):
                 self.purge()
             response = render()
-            if told and not early:
+            if is_invalidating and not early:
                 self.purge()
             return response
         key = self.rules["key"](request)

@@ -156,9 +156,9 @@ class SiteHandler(BaseHTTPRequestHandler):
 
     def called(self, request: Request) -> tuple[Response, Any]:
         """The head of the site's response, and its pieces."""
-        said: list[Any] = []
-        pieces = self.site(self.environ(request), lambda status, headers, *_: said.extend((status, headers)))
-        return Response(int(said[0].split()[0]), tuple(said[1]), b""), pieces
+        head: list[Any] = []
+        pieces = self.site(self.environ(request), lambda status, headers, *_: head.extend((status, headers)))
+        return Response(int(head[0].split()[0]), tuple(head[1]), b""), pieces
 
     def render(self, request: Request) -> Response:
         head, pieces = self.called(request)

@@ -114,8 +114,8 @@ def environment(folder: Path, *layers: str) -> dict[str, str]:
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the project, its database and its collected files; returns its folder."""
-    made = once.made(tmp_path_factory, "shop", start_project)
-    project = Path(shutil.copytree(made, tmp_path_factory.mktemp("project") / "shop"))
+    original = once.made(tmp_path_factory, "shop", start_project)
+    project = Path(shutil.copytree(original, tmp_path_factory.mktemp("project") / "shop"))
     (project / "shop" / "urls.py").write_text(URLS)
     (project / "form.html").write_text(FORM)
     with (project / "shop" / "settings.py").open("a") as settings:

@@ -62,8 +62,8 @@ def test_rows_of_another_program_change_a_page(written):
     ],
 )
 def test_a_clock_changes_a_page_by_itself(written, now):
-    found = changed(site("<p>17:02:59</p>", now, written))
-    assert (list(found.by_itself), found.by_rows) == (["/"], ())
+    changes = changed(site("<p>17:02:59</p>", now, written))
+    assert (list(changes.by_itself), changes.by_rows) == (["/"], ())
 
 
 def test_what_all_renderings_have_is_compared_where_that_tells_the_next_one():

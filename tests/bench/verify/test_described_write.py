@@ -52,11 +52,11 @@ class Site:
 
 @pytest.mark.parametrize("kept", ["/en/a/", "/de/a/", "/row/old/"])
 def test_a_stale_version_and_an_old_address_are_found(kept):
-    found = list(becomes_fresh(Site(kept), BOUND_S))  # type: ignore[arg-type]
-    assert [type(item) for item in found] == [Mismatch]
-    assert kept in found[0].expected
+    results = list(becomes_fresh(Site(kept), BOUND_S))  # type: ignore[arg-type]
+    assert [type(item) for item in results] == [Mismatch]
+    assert kept in results[0].expected
 
 
 def test_a_site_that_shows_the_write_everywhere_is_right():
-    found = list(becomes_fresh(Site("/none/"), BOUND_S))  # type: ignore[arg-type]
-    assert [type(item) for item in found] == [Figure]
+    results = list(becomes_fresh(Site("/none/"), BOUND_S))  # type: ignore[arg-type]
+    assert [type(item) for item in results] == [Figure]

@@ -20,8 +20,8 @@ RUNNING = SimpleNamespace(case=SimpleNamespace(settings=NAMES, servers=SERVERS))
 def test_merged_clients_differ_in_all_that_the_others_do_and_are_as_few_as_those_of_a_kind():
     context = Context(Target.parse("http://127.0.0.1:8000"), SITE, (), None, running=RUNNING)
     kinds = [list(clients(context)) for clients in KINDS]
-    found = merged(context)
-    assert len(found) == max(len(clients) for clients in kinds)
+    merged_clients = merged(context)
+    assert len(merged_clients) == max(len(clients) for clients in kinds)
     for client in chain.from_iterable(kinds):
         assert any(
             {*client.headers} <= {*other.headers}
@@ -29,5 +29,5 @@ def test_merged_clients_differ_in_all_that_the_others_do_and_are_as_few_as_those
             and client.host in ("", other.host)
             and client.source in ("", other.source)
             and client.version >= other.version
-            for other in found
+            for other in merged_clients
         ), client.name

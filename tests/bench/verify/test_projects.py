@@ -50,11 +50,11 @@ MISSING = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    made = small_project.make(tmp_path_factory)
-    interpreter = Interpreter((), Path(sys.executable), made / "manage.py")
+    folder = small_project.make(tmp_path_factory)
+    interpreter = Interpreter((), Path(sys.executable), folder / "manage.py")
     inherited = {name: os.environ[name] for name in run_command.INHERITED if name in os.environ}
-    run_command.warm_up(interpreter, inherited | small_project.environment(made))
-    return made
+    run_command.warm_up(interpreter, inherited | small_project.environment(folder))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +83,10 @@ def saying(site: Site, **said: Any) -> Site:
 
 
 def test_what_a_project_has_is_compared_and_what_it_has_not_is_not_tried(site, url):
-    found = {item.check: item for item in verified(url, site, checks=(*RIGHT, *MISSING))}
-    assert {name: (item.expected, item.got) for name, item in found.items() if not item.ok} == {}
-    assert {name: found[name].word for name in RIGHT} == dict.fromkeys(RIGHT, "passed")
-    assert {name: found[name].skipped for name in MISSING} == MISSING
+    by_check = {item.check: item for item in verified(url, site, checks=(*RIGHT, *MISSING))}
+    assert {name: (item.expected, item.got) for name, item in by_check.items() if not item.ok} == {}
+    assert {name: by_check[name].word for name in RIGHT} == dict.fromkeys(RIGHT, "passed")
+    assert {name: by_check[name].skipped for name in MISSING} == MISSING
 
 
 def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
@@ -106,23 +106,23 @@ def cached(project):
 def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cached):
     checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
     checks.append("cve-2014-0473")
-    found = verified(cached, site, "page-cache", checks=checks)
+    outcomes = verified(cached, site, "page-cache", checks=checks)
     (without,) = verified(cached, replace(site, token_cookie=""), "page-cache", checks=["cve-2014-0473"])
     assert without.skipped == "the project has no CsrfViewMiddleware, so that visitors get no token"
-    reasons = {item.check: item.skipped for item in found}
-    assert [item for item in found if not item.ok] == []
+    reasons = {item.check: item.skipped for item in outcomes}
+    assert [item for item in outcomes if not item.ok] == []
     assert reasons["public-pages"] == reasons["hit"] == WHY
     assert reasons["orders"] == "only the kit's own site has such pages"
-    (ratio,) = (item.figures["hit_ratio_public_pages"] for item in found if item.check == "public-pages")
+    (ratio,) = (item.figures["hit_ratio_public_pages"] for item in outcomes if item.check == "public-pages")
     assert 0.2 < ratio < 0.4  # one page of three
 
 
 def test_django_s_per_site_cache_keeps_accounts_of_a_project_apart_and_is_unsafe(site, project):
     with small_project.served(project, "site-middleware") as url:
         private = ["accounts-apart", "signed-in-not-kept", "personal-at-once", "keeps-pages"]
-        found = verified(url, site, "site-middleware", checks=[*private, "read-cookies", "nonce"])
-    assert {item.check: item.word for item in found if item.check in private} == dict.fromkeys(private, "passed")
-    assert {item.check for item in found if not item.ok} == {"read-cookies", "nonce"}
+        outcomes = verified(url, site, "site-middleware", checks=[*private, "read-cookies", "nonce"])
+    assert {item.check: item.word for item in outcomes if item.check in private} == dict.fromkeys(private, "passed")
+    assert {item.check for item in outcomes if not item.ok} == {"read-cookies", "nonce"}
 
 
 def written(site: Site, url: str, command: str, bound_s: float = 5.0, layer: str = NO_LAYER) -> list[Finding]:
@@ -156,8 +156,8 @@ def test_a_stale_page_after_the_described_write_is_wrong(site, cached):
 def test_a_login_that_cannot_be_tried_says_so(site, url, said, reason):
     without = {kind: path for kind, path in site.urls.items() if kind != "login"}
     urls = without | ({"login": said["login"].url} if said["login"] else {})
-    (found,) = verified(url, replace(saying(site, **said), urls=urls), checks=["login"])
-    assert reason in (found.skipped, found.got)
+    (outcome,) = verified(url, replace(saying(site, **said), urls=urls), checks=["login"])
+    assert reason in (outcome.skipped, outcome.got)
 
 
 def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, monkeypatch):
@@ -191,21 +191,21 @@ UNLIMITED = "the project looks at 20 wrong passwords for an account: it has no l
 def test_wrong_passwords_are_tried_at_the_login_page_and_the_admins(site, url, login, admin, not_tried, wrong):
     assert site.admin_login == "/staff/login/"
     urls = {kind: path for kind, path in site.urls.items() if kind != "login"} | ({"login": login} if login else {})
-    (found,) = verified(url, replace(site, urls=urls, admin_login=admin), checks=["login-limit"])
-    assert (found.skipped or "", found.ok) == (not_tried, not wrong)
-    assert wrong in (found.expected or "")
+    (outcome,) = verified(url, replace(site, urls=urls, admin_login=admin), checks=["login-limit"])
+    assert (outcome.skipped or "", outcome.ok) == (not_tried, not wrong)
+    assert wrong in (outcome.expected or "")
     if not (wrong or not_tried):
-        assert found.figures == {"login_failures_allowed": 5}
+        assert outcome.figures == {"login_failures_allowed": 5}
 
 
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
-    (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
-    assert found.skipped.startswith("it writes to the project's own database: give --allow-writes")
+    (outcome,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
+    assert outcome.skipped.startswith("it writes to the project's own database: give --allow-writes")
 
 
 def test_superusers_are_made_in_a_copy_only(site, url):
     admin = saying(site, login=Login("/sign-in/", page="/me/", proof="Signed in as {name}.", superuser=True))
-    (found,) = verified(url, replace(admin, is_copy=False), checks=["login"])
-    assert found.skipped.startswith("superusers are made only in a copy of the database: name two accounts")
-    (found,) = verified(url, admin, checks=["login"])
-    assert found.ok and not found.skipped
+    (outcome,) = verified(url, replace(admin, is_copy=False), checks=["login"])
+    assert outcome.skipped.startswith("superusers are made only in a copy of the database: name two accounts")
+    (outcome,) = verified(url, admin, checks=["login"])
+    assert outcome.ok and not outcome.skipped

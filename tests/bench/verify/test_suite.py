@@ -95,8 +95,8 @@ def test_nothing_that_hands_one_visitor_s_page_to_another_can_be_declared(site):
 def test_a_run_leaves_out_what_an_unsafe_layer_is_known_to_fail(mutant, site):
     mutant.reset()
     unsafe = structs.replace(KEPT, unsafe="it gives pages to others")
-    asked = {"layer": unsafe, "unsafe": False}
-    item = found(mutant, site, "nonce", "orders", **asked)["nonce"]
+    options = {"layer": unsafe, "unsafe": False}
+    item = found(mutant, site, "nonce", "orders", **options)["nonce"]
     assert (item.word, item.skipped) == ("skipped", "kept: it gives pages to others")
     for words in ({"layer": unsafe}, {"layer": KEPT, "unsafe": False}):
         assert found(mutant, site, "nonce", **words)["nonce"].skipped is None
@@ -152,8 +152,8 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
     ]
     own = replace(site, description=structs.replace(site.description, strict=strict))
     context = Context(http.Target.parse("http://127.0.0.1:1"), own, (), Accounts(own, {}))
-    found = [suite.outcome(context, item, suite.findings(item, context)) for item in checks]
-    assert [(item.check, item.ok, item.skipped) for item in found] == outcomes
+    results = [suite.outcome(context, item, suite.findings(item, context)) for item in checks]
+    assert [(item.check, item.ok, item.skipped) for item in results] == outcomes
 
 
 def test_an_excuse_that_a_check_does_not_declare_is_a_mistake(site):
@@ -365,10 +365,10 @@ def test_checks_that_only_request_run_at_the_same_time_before_the_exclusive_ones
         Check("alone", lambda _: asked("alone"), "", is_exclusive=True),
         Check("purging", purging, ""),
     ]
-    made = suite._Suite(context, checks, None).run()
+    by_name = suite._Suite(context, checks, None).run()
     # That which turns out to need all of the site is made once more, in its place.
     assert (sorted(order[:2]), order[2:]) == (["one", "purging"], ["alone", "purging"])
-    assert {name: len(found) for name, found in made.items()} == {"one": 0, "alone": 0, "purging": 1}
+    assert {name: len(findings) for name, findings in by_name.items()} == {"one": 0, "alone": 0, "purging": 1}
 
 
 def test_an_advisory_is_proved_by_other_checks(mutant, site):

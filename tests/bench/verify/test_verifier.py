@@ -33,21 +33,21 @@ def verified(monkeypatch):
     addresses of their database; returns the number of requests for pages, and each Context."""
 
     def verify(write: Write | None, *urls: str) -> tuple[int, list[Context]]:
-        project, asked, contexts = kit(), [], []
-        said = structs.replace(project.description, write=write)
-        project = replace(project, project=structs.replace(project.project, description=said))
+        project, prepared, contexts = kit(), [], []
+        description = structs.replace(project.description, write=write)
+        project = replace(project, project=structs.replace(project.project, description=description))
         monkeypatch.setattr(commands, "warm_up", lambda project: None)
         monkeypatch.setattr(
             verifier, "discover_site", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS)
         )
-        monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
+        monkeypatch.setattr(verifier, "prepare", lambda site: prepared.append(site) or site)
         monkeypatch.setattr(verifier, "run_suite", lambda context, *more: contexts.append(context) or [])
         known = catalog.read()
         case = bare(known.stack("gunicorn"), known.layers["none"], project=project, database=Database("sqlite"))
         one = verifier.Verifier(project, Selection(("status",)))
         for url in urls:
             one.verify(SimpleNamespace(env={"DATABASE_URL": url}, url="http://127.0.0.1:1/", case=case))
-        return len(asked), contexts
+        return len(prepared), contexts
 
     return verify
 

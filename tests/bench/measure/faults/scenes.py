@@ -90,9 +90,9 @@ def scene(**running) -> FaultContext:
     }
     supervisor = SimpleNamespace(deaths=[], step=lambda: None)
     supervisor.wait = lambda until, seconds: (log.append("wait"), until())[1]
-    made = FaultContext(SimpleNamespace(**{"servers": (), **fields}), supervisor, Versions(log), SITE, 200)
-    made.log = log
-    return made
+    context = FaultContext(SimpleNamespace(**{"servers": (), **fields}), supervisor, Versions(log), SITE, 200)
+    context.log = log
+    return context
 
 
 def run(name: str, scene: FaultContext) -> list[str]:

@@ -51,12 +51,12 @@ def test_as_many_as_there_are_threads_hold_up_all_others(how):
 def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
     monkeypatch.setattr(clients, "STEPS", steps)
     with slow_server() as target:
-        made = scene(url=target.origin)
-        run("slow-headers", made)
+        context = scene(url=target.origin)
+        run("slow-headers", context)
         assert clients.others_wait(target, ("/",)) == "", "all of them are gone"
-    assert made.figures == {"stops_at": stops_at}
-    said = f"{stops_at} unfinished header blocks stop it: GET "
-    assert [words.startswith(said) for words in made.wrong] == [True] * bool(stops_at)
+    assert context.figures == {"stops_at": stops_at}
+    message = f"{stops_at} unfinished header blocks stop it: GET "
+    assert [words.startswith(message) for words in context.wrong] == [True] * bool(stops_at)
 
 
 # Takes bodies, and keeps them or not until their end; then it responds, or not.
@@ -101,14 +101,14 @@ def test_large_bodies_must_not_fill_the_memory_of_a_server_nor_get_lost(how, wro
     with subprocess.Popen([sys.executable, "-c", TAKER, how], stdout=subprocess.PIPE, text=True) as server:
         try:
             port = int(server.stdout.readline())
-            made = scene(url=f"http://127.0.0.1:{port}", pids={"front": server.pid}, servers=("front",))
-            made.supervisor.wait = lambda until, seconds: time.sleep(seconds)
-            clients._large_bodies(made)
+            context = scene(url=f"http://127.0.0.1:{port}", pids={"front": server.pid}, servers=("front",))
+            context.supervisor.wait = lambda until, seconds: time.sleep(seconds)
+            clients._large_bodies(context)
         finally:
             server.kill()
-    assert made.figures["memory_growth_mb"] is not None
-    assert len(made.wrong) == (wrong is not None)
-    assert wrong is None or re.fullmatch(wrong, made.wrong[0])
+    assert context.figures["memory_growth_mb"] is not None
+    assert len(context.wrong) == (wrong is not None)
+    assert wrong is None or re.fullmatch(wrong, context.wrong[0])
 
 
 def test_a_signal_ends_what_some_clients_have_begun(monkeypatch):
@@ -131,18 +131,18 @@ def test_a_signal_ends_what_some_clients_have_begun(monkeypatch):
 
 
 def test_of_readers_the_memory_of_the_servers_in_front_counts():
-    made = scene(servers=("app", "app-2", "application", "front"))
-    assert clients.in_front(made) == ["application", "front"]
+    context = scene(servers=("app", "app-2", "application", "front"))
+    assert clients.in_front(context) == ["application", "front"]
 
 
 def test_malformed_requests_are_sent_and_counted(monkeypatch):
     monkeypatch.setattr(clients, "MALFORMED", 20)
     sizes = iter([100, 700])
     with slow_server() as target:
-        made = scene(url=target.origin, log_bytes=lambda: next(sizes), chain=SimpleNamespace(servers=[]))
-        run("malformed", made)
-    assert (made.figures["malformed_requests"], made.figures["log_bytes_per_request"]) == (20, 30)
-    assert made.wrong == []
+        context = scene(url=target.origin, log_bytes=lambda: next(sizes), chain=SimpleNamespace(servers=[]))
+        run("malformed", context)
+    assert (context.figures["malformed_requests"], context.figures["log_bytes_per_request"]) == (20, 30)
+    assert context.wrong == []
 
 
 def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypatch):
@@ -155,12 +155,12 @@ def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypat
 
     monkeypatch.setattr(clients, "send_all", send_all)
     for number in (1, 2, 3):
-        made = scene(url="http://127.0.0.1:1", log_bytes=lambda: 0, chain=SimpleNamespace(servers=[]))
-        made.round, made.rounds = number, 3
-        run("malformed", made)
+        context = scene(url="http://127.0.0.1:1", log_bytes=lambda: 0, chain=SimpleNamespace(servers=[]))
+        context.round, context.rounds = number, 3
+        run("malformed", context)
     every = list(clients.requests(clients.SEED, 20, "127.0.0.1:1"))
     assert shares == [every[0::3], every[1::3], every[2::3]]
-    assert len(made.wrong) == 2 and made.figures["server_errors"] == 1
+    assert len(context.wrong) == 2 and context.figures["server_errors"] == 1
 
 
 @pytest.mark.parametrize(
@@ -173,16 +173,16 @@ def test_copies_of_a_header_are_refused_and_leave_the_servers_as_they_were(monke
     monkeypatch.setattr(clients, "OTHERS_PAGE", f"/{word}")
     monkeypatch.setattr(clients, "FLOOD_S", 1.0)
     with slow_server() as target:
-        made = scene(url=target.origin, chain=SimpleNamespace(servers=[]))
-        run("copied-headers", made)
-    assert len(made.wrong) == wrong and made.figures["memory_growth_mb"] >= grown_mb
+        context = scene(url=target.origin, chain=SimpleNamespace(servers=[]))
+        run("copied-headers", context)
+    assert len(context.wrong) == wrong and context.figures["memory_growth_mb"] >= grown_mb
 
 
 def test_a_body_without_an_end_is_refused(monkeypatch):
     monkeypatch.setattr(clients, "CHUNKS", 3)
     monkeypatch.setattr(clients, "FLOOD_S", 0.5)
     with slow_server() as target:
-        made = scene(url=target.origin, chain=SimpleNamespace(servers=[]), pids={})
-        run("endless-body", made)
+        context = scene(url=target.origin, chain=SimpleNamespace(servers=[]), pids={})
+        run("endless-body", context)
     # The server reads on, and never responds.
-    assert made.wrong == ["200 MB in chunks: no response in time"]
+    assert context.wrong == ["200 MB in chunks: no response in time"]

@@ -45,16 +45,16 @@ def test_a_site_that_writes_no_row_is_said_in_a_line(monkeypatch, error, raised)
 
 
 def test_an_edit_that_fails_is_wrong_and_need_not_show(monkeypatch):
-    found = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
-    with edited.edited_rows(found) as (row,):
+    context = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    with edited.edited_rows(context) as (row,):
         row.edit("after an edit")
-    assert found.wrong == ["an edit: status 500"]
+    assert context.wrong == ["an edit: status 500"]
 
 
 def test_a_project_without_rows_has_none_to_edit(monkeypatch):
-    found = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
-    found.site = SimpleNamespace(has_rows=False)
-    with edited.edited_rows(found) as rows:
+    context = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    context.site = SimpleNamespace(has_rows=False)
+    with edited.edited_rows(context) as rows:
         assert rows == []
     with pytest.raises(FaultNotApplicable):
-        edited.require_rows(found)
+        edited.require_rows(context)

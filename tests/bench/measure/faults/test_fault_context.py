@@ -25,12 +25,12 @@ class FakeReleases:
         self.collected = []
 
     def add(self, name, change):
-        made = self.folder / name
+        release = self.folder / name
         for file in FILES:
-            (made / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(paths.KIT / file, made / file)
-        change(made)
-        return made
+            (release / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(paths.KIT / file, release / file)
+        change(release)
+        return release
 
     def collect_static(self, folder):
         self.collected.append(folder)
@@ -41,17 +41,19 @@ class FakeReleases:
 
 def test_a_new_version_has_another_word_in_code_templates_and_static_files(tmp_path):
     versions = Versions(releases := FakeReleases(tmp_path))
-    made = versions.new()
-    assert all("release-2" in (made / file).read_text() and FIRST not in (made / file).read_text() for file in FILES)
-    assert (versions.word, releases.collected) == (FIRST, [made])
-    versions.switch(made)
-    assert (versions.word, versions.served) == ("release-2", made)
+    release = versions.new()
+    assert all(
+        "release-2" in (release / file).read_text() and FIRST not in (release / file).read_text() for file in FILES
+    )
+    assert (versions.word, releases.collected) == (FIRST, [release])
+    versions.switch(release)
+    assert (versions.word, versions.served) == ("release-2", release)
 
 
 def test_a_broken_version_cannot_be_imported(tmp_path):
-    made = Versions(FakeReleases(tmp_path)).new(broken=True)
+    release = Versions(FakeReleases(tmp_path)).new(broken=True)
     with pytest.raises(ImportError, match="broken on purpose"):
-        exec((made / "bench" / "serve" / "inside" / "__init__.py").read_text())
+        exec((release / "bench" / "serve" / "inside" / "__init__.py").read_text())
 
 
 def test_a_project_whose_code_is_elsewhere_has_no_new_version():

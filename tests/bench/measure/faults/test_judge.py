@@ -50,8 +50,8 @@ def test_a_limit_may_be_reached():
 
 
 def test_a_wrong_response_and_a_missing_file_are_never_expected():
-    found = seen(wrong=1, example="GET /: the page of you", missing_static=2)
-    assert unexpected(found, Expected(lost=None, recovery_s=None, stale=None)) == [
+    effects = seen(wrong=1, example="GET /: the page of you", missing_static=2)
+    assert unexpected(effects, Expected(lost=None, recovery_s=None, stale=None)) == [
         "1 wrong responses, the first: GET /: the page of you",
         "2 static files that pages name are not there",
     ]

@@ -81,11 +81,11 @@ def test_a_deploy_invalidates_cached_pages(made, commands):
 
 @pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
 def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
-    asked = []
-    monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: asked.append(path) or answer)
+    paths = []
+    monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: paths.append(path) or answer)
     done = run("deploy-under-slow-requests", made)
     assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
-    assert (made.wrong, len(asked)) == (wrong, 1) and asked[0].startswith("/__probe__/slow/10000/")
+    assert (made.wrong, len(paths)) == (wrong, 1) and paths[0].startswith("/__probe__/slow/10000/")
 
 
 def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(made):
@@ -105,10 +105,10 @@ def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, messa
     workers = SimpleNamespace(ended=ended[-1], update=lambda: next(looks, ended[-1]))
     monkeypatch.setattr(deploys, "Workers", lambda running: workers)
     monkeypatch.setattr(deploys, "RECYCLED_S", 0.01)
-    made = scene()
+    context = scene()
     with pytest.raises(FaultNotApplicable, match=message) if message else nullcontext():
-        run("recycled-workers", made)
-    assert made.figures == {"workers_replaced": ended[-1]}
+        run("recycled-workers", context)
+    assert context.figures == {"workers_replaced": ended[-1]}
     assert FAULTS["recycled-workers"].changes == {"max_requests": 200}
 
 
@@ -134,10 +134,10 @@ def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch, name, r
     monkeypatch.setattr(
         database_outages, "Visitor", lambda target: SimpleNamespace(token=lambda path: "", cookie_header=dict)
     )
-    made = scene(**running)
-    made.site = SimpleNamespace(**vars(SITE), remove_probes=lambda: None)
-    run(name, made)
-    assert len(made.wrong) == 1 and made.wrong[0].startswith("GET /health: [Errno 111] Connection refused")
+    context = scene(**running)
+    context.site = SimpleNamespace(**vars(SITE), remove_probes=lambda: None)
+    run(name, context)
+    assert len(context.wrong) == 1 and context.wrong[0].startswith("GET /health: [Errno 111] Connection refused")
 
 
 @pytest.mark.parametrize(
@@ -164,26 +164,26 @@ def test_without_the_database_a_page_says_at_once_when_to_come_again_and_the_hea
 
 
 def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
-    made, struck = scene(), []
+    context, struck = scene(), []
 
     @contextmanager
     def connections(url):
-        struck.append(made.moments.struck)
+        struck.append(context.moments.struck)
         yield 97
 
     monkeypatch.setattr(database_outages, "all_connections", connections)
-    run("database-connections", made)
-    assert 0 < struck[0] < made.moments.over
+    run("database-connections", context)
+    assert 0 < struck[0] < context.moments.over
 
 
 @pytest.mark.parametrize(("kills", "wrong"), [([3, 5], []), ([3, 3], ["no process was killed at the limit of memory"])])
 def test_kills_for_want_of_memory_are_counted(monkeypatch, kills, wrong):
-    asked = []
-    monkeypatch.setattr(http, "status", lambda url, path, timeout_s: asked.append(path))
-    made = scene(oom_kills=iter(kills).__next__)
-    run("memory", made)
-    assert asked == ["/__probe__/memory/268/"] * 2
-    assert (made.figures["oom_kills"], made.wrong) == (kills[1] - kills[0], wrong)
+    paths = []
+    monkeypatch.setattr(http, "status", lambda url, path, timeout_s: paths.append(path))
+    context = scene(oom_kills=iter(kills).__next__)
+    run("memory", context)
+    assert paths == ["/__probe__/memory/268/"] * 2
+    assert (context.figures["oom_kills"], context.wrong) == (kills[1] - kills[0], wrong)
 
 
 @contextmanager

@@ -49,8 +49,8 @@ def test_a_pair_has_two_lengths_and_another_request_behind_it():
 
 
 def test_what_is_cut_off_says_so():
-    found = [request for request in requests(5, 3_000, NETLOC) if request.data.endswith(b"\r\n3\r\na=1\r\n")]
-    assert found and all(request.waits for request in found)
+    unfinished = [request for request in requests(5, 3_000, NETLOC) if request.data.endswith(b"\r\n3\r\na=1\r\n")]
+    assert unfinished and all(request.waits for request in unfinished)
 
 
 def sent(target: Target, *words: str, per_second: float = 1000, limit_s: float = 10):

@@ -108,16 +108,16 @@ class FakeUp:
         fault = item.outcome.fault
         self.log.append(f"{fault}~{attempt}")
         self.meanwhile()
-        found = self.outcomes.get(fault, "ok")
+        status = self.outcomes.get(fault, "ok")
         self.is_usable = fault not in self.ruined_by
-        return replace(item.outcome, status=found, reason=None if found == "ok" else "interference: others")
+        return replace(item.outcome, status=status, reason=None if status == "ok" else "interference: others")
 
 
 @pytest.fixture
 def up(monkeypatch):
-    made = FakeUp()
-    monkeypatch.setattr(fault_session, "open_session", made)
-    return made
+    fake = FakeUp()
+    monkeypatch.setattr(fault_session, "open_session", fake)
+    return fake
 
 
 def made(directory, chosen, **asked):

@@ -19,14 +19,14 @@ pytestmark = pytest.mark.servers
 
 
 def test_the_program_beside_the_servers_hangs_and_goes_on():
-    made = scene()
-    made.running.case.sidecars = {"expirepages": ()}
-    assert run("sidecar-stopped", made) == ["|", "expirepages hangs", "wait", "expirepages goes on"]
+    context = scene()
+    context.running.case.sidecars = {"expirepages": ()}
+    assert run("sidecar-stopped", context) == ["|", "expirepages hangs", "wait", "expirepages goes on"]
 
 
 def test_the_application_server_hangs_with_all_its_instances():
-    made = scene(servers=("app-1", "app-2", "front"))
-    assert run("application-away", made)[:3] == ["|", "app-1 hangs", "app-2 hangs"]
+    context = scene(servers=("app-1", "app-2", "front"))
+    assert run("application-away", context)[:3] == ["|", "app-1 hangs", "app-2 hangs"]
 
 
 def test_stored_files_are_an_hour_ahead(tmp_path: Path):
@@ -52,12 +52,12 @@ def test_a_store_that_takes_more_than_its_room_is_seen(
     monkeypatch.setattr(stored, "MADE_UP", 20)
     (tmp_path / "page").write_bytes(b"x" * kilobytes * 1024)
     with slow_server() as target:
-        made = scene(url=target.origin, store=tmp_path)
-        made.supervisor.wait = lambda until, seconds: time.sleep(seconds)
-        run("made-up-pages", made)
-    assert made.figures["made_up_pages"] == 20
-    assert made.figures["store_mb"] == pytest.approx(kilobytes / 1024, abs=0.2)
-    assert len(made.wrong) == wrong
+        context = scene(url=target.origin, store=tmp_path)
+        context.supervisor.wait = lambda until, seconds: time.sleep(seconds)
+        run("made-up-pages", context)
+    assert context.figures["made_up_pages"] == 20
+    assert context.figures["store_mb"] == pytest.approx(kilobytes / 1024, abs=0.2)
+    assert len(context.wrong) == wrong
 
 
 def test_a_switch_cuts_connections_off_and_takes_new_ones_later(tmp_path: Path):
@@ -106,9 +106,9 @@ def test_a_page_that_waits_for_a_dead_worker_is_seen(monkeypatch: pytest.MonkeyP
     for took, wrong in (([3.0, 1.0, 3.0, 1.0], 0), ([3.0, 1.0, 6.0, 1.0], 1)):
         seconds = iter(took)
         monkeypatch.setattr(rendering, "_seconds", lambda *_, seconds=seconds: next(seconds))
-        made = scene()
-        run("render-lock-holder-killed", made)
-        assert len(made.wrong) == wrong
+        context = scene()
+        run("render-lock-holder-killed", context)
+        assert len(context.wrong) == wrong
 
 
 class _Master:

@@ -12,30 +12,31 @@ ACCOUNTS = [("me", "sessionid=1"), ("you", "sessionid=2")]
 
 
 def test_pages_of_nobody_of_two_accounts_and_files_are_requested():
-    asked = pages("t", ACCOUNTS, "/static/x.css")
-    assert {page.account for page in asked} == {NOBODY, "me", "you", None}
-    assert len({page.path for page in asked if page.account == NOBODY}) == visitors.ANONYMOUS
+    requested = pages("t", ACCOUNTS, "/static/x.css")
+    assert {page.account for page in requested} == {NOBODY, "me", "you", None}
+    assert len({page.path for page in requested if page.account == NOBODY}) == visitors.ANONYMOUS
     # An account requests the same page as visitors without an account: a layer may confuse them.
-    assert {page.path for page in asked if page.cookie} == {asked[0].path}
-    assert all(page.cookie == dict(ACCOUNTS).get(page.account, "") for page in asked)
+    assert {page.path for page in requested if page.cookie} == {requested[0].path}
+    assert all(page.cookie == dict(ACCOUNTS).get(page.account, "") for page in requested)
 
 
 def test_pages_of_the_project_are_requested_beside_them():
     own = [visitors.RequestedPage("/prices/", ttl_s=30)]
-    assert own[0] in (asked := pages("t", ACCOUNTS, "/static/x.css", own)) and len(asked) % 2
+    assert own[0] in (requested := pages("t", ACCOUNTS, "/static/x.css", own)) and len(requested) % 2
 
 
 @pytest.mark.parametrize("accounts", [ACCOUNTS, ACCOUNTS[:1], []])
 def test_each_page_is_requested_on_new_and_on_kept_connections(accounts):
-    asked = pages("t", accounts, "/static/x.css")
-    made = job("http://127.0.0.1:1", asked, 10, 50)
+    requested = pages("t", accounts, "/static/x.css")
+    visitor_job = job("http://127.0.0.1:1", requested, 10, 50)
     closing = {
-        (path, headers.replace(CLOSE, "")): set() for path, headers in zip(made.paths, made.headers, strict=True)
+        (path, headers.replace(CLOSE, "")): set()
+        for path, headers in zip(visitor_job.paths, visitor_job.headers, strict=True)
     }
-    for path, headers in zip(made.paths, made.headers, strict=True):
+    for path, headers in zip(visitor_job.paths, visitor_job.headers, strict=True):
         closing[path, headers.replace(CLOSE, "")].add(CLOSE in headers)
     assert set(map(frozenset, closing.values())) == {frozenset({True, False})}
-    assert made.mark and not job("http://127.0.0.1:1", asked, 10, None).mark
+    assert visitor_job.mark and not job("http://127.0.0.1:1", requested, 10, None).mark
 
 
 @pytest.mark.parametrize(("capacity", "rate"), [(3, 5), (90, 30), (10_000, 200)])

@@ -60,17 +60,19 @@ class DeployedWorld:
 
     def run(self, host: str, script: str) -> str:
         """The output of a successful script on a host."""
-        (found,) = (item for item in self.inventory.hosts if item.name == host)
-        done = subprocess.run(found.argv(script), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        (entry,) = (item for item in self.inventory.hosts if item.name == host)
+        done = subprocess.run(entry.argv(script), capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, f"{host}: {script}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     @property
     def secrets(self) -> dict[str, str]:
         """Secrets by name; one line of the private key."""
-        made = {path.name: path.read_text().strip() for path in sorted((self.path.parent / "credentials").iterdir())}
+        credentials = {
+            path.name: path.read_text().strip() for path in sorted((self.path.parent / "credentials").iterdir())
+        }
         key = (self.path.parent / "certificate/privkey.pem").read_text().splitlines()
-        return {**made, "private key": key[len(key) // 2]}
+        return {**credentials, "private key": key[len(key) // 2]}
 
     def with_layer(self, stack: str, layer: str, **changes: object) -> DeployedWorld:
         """The same hosts with the files of another case, not yet deployed."""
@@ -122,19 +124,19 @@ def commit(source: Path, message: str) -> None:
 @contextmanager
 def processes_seen() -> Iterator[set[str]]:
     """The command lines of all processes while the block lasts."""
-    found: set[str] = set()
+    command_lines: set[str] = set()
     ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(0.02):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
-                    found.add(path.read_text(errors="replace"))
+                    command_lines.add(path.read_text(errors="replace"))
 
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        yield found
+        yield command_lines
     finally:
         ended.set()
         looking.join()
@@ -150,20 +152,20 @@ def deployed(folder: Path, stack: str, layer: str) -> Iterator[DeployedWorld]:
         make_certificate(folder / "certificate")
         path = folder / "hosts.ini"
         path.write_text(world)
-        made = DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", {}))
-        refused = made.play("--check", certificate=False)
+        deployment = DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", {}))
+        refused = deployment.play("--check", certificate=False)
         assert refused.returncode != 0, refused.stdout[-4000:]
-        previewed = made.play("--check", "--diff")
+        previewed = deployment.play("--check", "--diff")
         assert previewed.returncode == 0, previewed.stdout[-4000:] + previewed.stderr
         began = time.monotonic()
         with processes_seen() as processes:
-            done = made.play("--diff")
+            done = deployment.play("--diff")
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr
         took = time.monotonic() - began
-        made.run("web1", "benchapp-manage loadfixtures --rows 100")
-        said = {
+        deployment.run("web1", "benchapp-manage loadfixtures --rows 100")
+        outputs = {
             "refused": refused.stdout,
             "previewed": previewed.stdout + previewed.stderr,
             "first": done.stdout + done.stderr,
         }
-        yield replace(made, **said, first_s=took, processes=frozenset(processes))
+        yield replace(deployment, **outputs, first_s=took, processes=frozenset(processes))

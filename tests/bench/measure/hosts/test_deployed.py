@@ -32,8 +32,8 @@ COMMIT = "-c user.name=x -c user.email=x@example.org commit -aqm changed"
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     require_possible(*NEEDED)
-    with deployed(tmp_path_factory.mktemp("world"), STACK, LAYER) as made:
-        yield made
+    with deployed(tmp_path_factory.mktemp("world"), STACK, LAYER) as deployment:
+        yield deployment
 
 
 def verified(world: DeployedWorld, stack: str = STACK, layer: str = LAYER, **changes: object) -> tuple[int, dict]:
@@ -71,17 +71,17 @@ def ask(path: str = "/login/") -> int | str:
 @contextmanager
 def visited(visitors: int = 4) -> Iterator[Counter]:
     """Visitors who send requests until the block ends: counts of results."""
-    found, stop = Counter(), threading.Event()
+    results, stop = Counter(), threading.Event()
 
     def visit() -> None:
         while not stop.is_set():
-            found[ask()] += 1
+            results[ask()] += 1
 
     threads = [threading.Thread(target=visit) for _ in range(visitors)]
     for thread in threads:
         thread.start()
     try:
-        yield found
+        yield results
     finally:
         stop.set()
         for thread in threads:
@@ -95,8 +95,8 @@ def serving(world: DeployedWorld) -> tuple[bool, bool]:
 
 
 def test_without_a_certificate_one_line_says_what_is_missing(world):
-    (said,) = re.findall(r'"msg": "(.*)"', world.refused)
-    assert said == (
+    (message,) = re.findall(r'"msg": "(.*)"', world.refused)
+    assert message == (
         "front1 terminates TLS and has no certificate in /etc/benchapp/tls; add certificate=DIR to --extra-vars, a "
         "directory here with fullchain.pem and privkey.pem"
     )
@@ -139,10 +139,10 @@ def test_a_second_run_changes_nothing(world):
 def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(world):
     # The first host that gets a wrong address stays out, the other serves on.
     stored = world.path.parent / "credentials/database_password"
-    with visited() as found:
+    with visited() as results:
         done = world.play("--extra-vars", "database_address=10.213.0.14:1")
     assert done.returncode != 0 and re.search(r"web1 .*failed=1", done.stdout), done.stdout[-3000:]
-    assert set(found) == {200} and serving(world) == (False, True)
+    assert set(results) == {200} and serving(world) == (False, True)
     # The host stays out of a run that ends before its turn.
     stopped = world.play("--extra-vars", "repository=file:///nowhere")
     assert stopped.returncode != 0 and serving(world) == (False, True)
@@ -159,15 +159,15 @@ def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(worl
 
 
 def test_the_proofs_pass_and_leave_nothing(world):
-    status, found = verified(world)
-    assert (status, set(found.values())) == (0, {True})
+    status, passed = verified(world)
+    assert (status, set(passed.values())) == (0, {True})
     count = "from benchapp.models import Author as A; from django.contrib.auth.models import User as U; "
-    said = world.run(
+    output = world.run(
         "web2",
         f"benchapp-manage shell -c \"{count}print(A.objects.filter(name__startswith='probe-')"
         '.count(), U.objects.count())"',
     )
-    assert said.split()[-2:] == ["0", "0"]
+    assert output.split()[-2:] == ["0", "0"]
 
 
 def test_hosts_that_share_neither_cache_nor_key_are_found(world):
@@ -175,21 +175,21 @@ def test_hosts_that_share_neither_cache_nor_key_are_found(world):
     keys += " && sed -i s#^SECRET_KEY=.*#SECRET_KEY=$(seq -s a 40)# secrets.env"
     world.run("web2", f"cd /etc/benchapp && cp -a *.env /srv && {keys} && systemctl restart benchapp-gunicorn")
     try:
-        status, found = verified(world)
+        status, passed = verified(world)
     finally:
         world.run("web2", "cp -a /srv/site.env /srv/secrets.env /etc/benchapp/ && systemctl restart benchapp-gunicorn")
-    assert (status, {name for name, ok in found.items() if not ok}) == (1, {"hosts-fresh", "hosts-apart"})
+    assert (status, {name for name, ok in passed.items() if not ok}) == (1, {"hosts-fresh", "hosts-apart"})
 
 
 def test_a_release_that_one_host_refuses_leaves_both_in_the_rotation(world):
     # Only this host's environment makes the settings fail.
     world.run("web1", f"cd /{SOURCE} && echo '# new' >> manage.py && git {COMMIT}")
     world.run("web2", f"cd /{SOURCE} && echo 'raise SystemExit(\"not here\")' >> config/wsgi.py && git {COMMIT}")
-    with visited() as found:
+    with visited() as results:
         done = world.play()
-    print("a release that fails on one host:", dict(found))
+    print("a release that fails on one host:", dict(results))
     assert done.returncode != 0 and re.search(r"web2 .*failed=1", done.stdout)
-    assert set(found) == {200}
+    assert set(results) == {200}
     assert "web2 serves as before: The release is deployed: " in done.stdout
     # The release of before is well there: the other host may be lost meanwhile.
     assert serving(world) == (True, True)
@@ -197,11 +197,11 @@ def test_a_release_that_one_host_refuses_leaves_both_in_the_rotation(world):
     assert {ask() for _ in range(6)} == {200}
     world.run("web1", "systemctl start benchapp-gunicorn")
     world.run("web2", f"cd /{SOURCE} && git -c user.name=x -c user.email=x@example.org revert --no-edit HEAD")
-    with visited() as found:
+    with visited() as results:
         done = world.play()
-    print("a rolling deploy:", dict(found))
+    print("a rolling deploy:", dict(results))
     assert done.returncode == 0, done.stdout[-3000:]
-    assert set(found) == {200}
+    assert set(results) == {200}
     assert serving(world) == (True, True)
     assert "benchapp-static.tgz" not in world.run("web2", "ls /run")
 
@@ -216,11 +216,11 @@ def test_changed_files_are_shown_then_reloaded_and_nothing_else_is_touched(world
     assert re.search(r"^--- before: /etc/benchapp/nginx\.conf$", shown.stdout, re.M)
     assert re.search(r"^-\s*gzip on;$", shown.stdout, re.M)
     assert world.run("front1", "cat /etc/benchapp/rendered") == digest
-    with visited() as found:
+    with visited() as results:
         done = changed.play()
-    print("other files:", dict(found))
+    print("other files:", dict(results))
     assert done.returncode == 0, done.stdout[-3000:]
-    assert set(found) == {200}
+    assert set(results) == {200}
     assert (world.run("front1", started("nginx")), world.run("db1", started("memcached"))) == before
     assert "gzip on;" not in world.run("front1", "cat /etc/benchapp/nginx.conf")
 
@@ -269,18 +269,18 @@ def test_load_is_made_and_no_result_has_a_secret(world, tmp_path):
 
 
 def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
-    with visited(8) as found:
+    with visited(8) as results:
         subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
         try:
             # Some requests wait for a connection in vain before the host is left out. Its open requests finish when it
             # is back.
-            before, deadline = found.total(), time.monotonic() + 120
-            while found.total() < before + 40 and time.monotonic() < deadline:
+            before, deadline = results.total(), time.monotonic() + 120
+            while results.total() < before + 40 and time.monotonic() < deadline:
                 time.sleep(0.2)
-            answered = found.total() - before
+            answered = results.total() - before
         finally:
             subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
-    assert set(found) == {200} and answered >= 40
+    assert set(results) == {200} and answered >= 40
 
 
 # Short, because the test waits for stale pages to expire after a write.
@@ -307,6 +307,6 @@ def test_what_a_layer_promises_of_several_web_hosts_is_proved(world, stack, laye
         pytest.skip("program not installed: varnishd")
     done = world.with_layer(stack, layer, **changes).play()
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    status, found = verified(world, stack, layer, **changes)
-    assert (status, [name for name, ok in found.items() if not ok]) == (0, [])
-    assert found.keys() >= {"hosts-fresh", "hosts-apart", "hosts-cookies"}
+    status, passed = verified(world, stack, layer, **changes)
+    assert (status, [name for name, ok in passed.items() if not ok]) == (0, [])
+    assert passed.keys() >= {"hosts-fresh", "hosts-apart", "hosts-cookies"}

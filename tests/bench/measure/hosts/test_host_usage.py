@@ -21,12 +21,12 @@ LINE = '10.0.0.9 - - [22/Nov/2026:20:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "cu
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
     """Two control groups, whose files a test writes."""
-    found = (tmp_path / "benchapp.slice", tmp_path / "postgresql.slice")
-    for group in found:
+    slices = (tmp_path / "benchapp.slice", tmp_path / "postgresql.slice")
+    for group in slices:
         group.mkdir()
-    monkeypatch.setattr(host_usage, "UNITS", found[0])
-    monkeypatch.setattr(host_usage, "GROUPS", found)
-    return found
+    monkeypatch.setattr(host_usage, "UNITS", slices[0])
+    monkeypatch.setattr(host_usage, "GROUPS", slices)
+    return slices
 
 
 def put(group: Path, cpu_us: int, memory: int, inactive: int = 0) -> None:
@@ -51,22 +51,22 @@ def test_usage_is_that_of_the_units_and_of_postgresql(groups):
         put(units, 7_500_000, 200 * MIB, 50 * MIB)
         put(postgresql, 1_250_000, 25 * MIB)
 
-    found = used({}, load)
+    usage = used({}, load)
     # Files that the kernel drops first are nobody's need.
-    assert (found["cpu_seconds"], found["memory_peak_bytes"]) == (2.75, 175 * MIB)
-    assert found["database_connections_peak"] is None
+    assert (usage["cpu_seconds"], usage["memory_peak_bytes"]) == (2.75, 175 * MIB)
+    assert usage["database_connections_peak"] is None
 
 
 def test_a_host_with_one_of_the_groups_tells_of_that_one(groups):
     put(groups[1], 1_000_000, 20 * MIB)
-    found = used({}, lambda: put(groups[1], 3_000_000, 10 * MIB))
-    assert (found["cpu_seconds"], found["memory_peak_bytes"]) == (2.0, 20 * MIB)
+    usage = used({}, lambda: put(groups[1], 3_000_000, 10 * MIB))
+    assert (usage["cpu_seconds"], usage["memory_peak_bytes"]) == (2.0, 20 * MIB)
 
 
 def test_a_host_with_neither_group_tells_of_its_link_only(groups):
-    found = used({})
-    assert (found["cpu_seconds"], found["memory_peak_bytes"]) == (None, None)
-    assert found["received_bytes"] >= 0 and found["memory_bytes"] == psutil.virtual_memory().total
+    usage = used({})
+    assert (usage["cpu_seconds"], usage["memory_peak_bytes"]) == (None, None)
+    assert usage["received_bytes"] >= 0 and usage["memory_bytes"] == psutil.virtual_memory().total
 
 
 @pytest.mark.servers
@@ -93,15 +93,15 @@ def test_the_peak_of_a_link_and_of_memory_are_those_between_two_samples(groups, 
     ended.set()
     sender.join()
     put(groups[0], 0, 10 * MIB)
-    found = usage.result()
-    assert found["memory_peak_bytes"] == 90 * MIB
-    assert min(found["sent_bytes"], found["received_bytes"]) >= sum(sent)
-    assert found["link_peak_share"] > 1 and found["sampled_s"] >= 1
+    result = usage.result()
+    assert result["memory_peak_bytes"] == 90 * MIB
+    assert min(result["sent_bytes"], result["received_bytes"]) >= sum(sent)
+    assert result["link_peak_share"] > 1 and result["sampled_s"] >= 1
 
 
 def test_an_address_without_an_interface_has_no_traffic(groups):
-    found = used({"address": "192.0.2.1"})
-    assert (found["received_bytes"], found["sent_bytes"], found["link_peak_share"]) == (None, None, None)
+    usage = used({"address": "192.0.2.1"})
+    assert (usage["received_bytes"], usage["sent_bytes"], usage["link_peak_share"]) == (None, None, None)
 
 
 def test_the_front_counts_requests_by_web_host(groups, tmp_path):

@@ -90,8 +90,8 @@ def test_three_hosts_measure_what_one_does(site, tmp_path):
         one, three = (future.result() for future in made_by)
     assert {path: site.requests[f"/{path}"] for path in range(1, 7)} == dict.fromkeys(range(1, 7), 100)
     assert [item.counts["due"] for item in (*one.shares, *three.shares)] == [300, 100, 100, 100]
-    found = [loaders.figures(OPEN_LOOP, loaded.shares) for loaded in (one, three)]
-    assert [(item.failure(), item.requests_total) for item in found] == [(None, 300)] * 2
+    figures = [loaders.figures(OPEN_LOOP, loaded.shares) for loaded in (one, three)]
+    assert [(item.failure(), item.requests_total) for item in figures] == [(None, 300)] * 2
     # Neither takes longer than the other, beyond chance.
     first = three.shares[0]
     alike = [replace(first, counts=together([item.counts for item in loaded.shares])) for loaded in (one, three)]
@@ -125,8 +125,8 @@ def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names: None)
     with pytest.raises(BenchError) as raised:
         made(known, "http://127.0.0.1:9", rate=10)
-    said = "program not installed: ansible-playbook; install it: pipx install --force './benchapp[hosts]'"
-    assert str(raised.value) == said
+    message = "program not installed: ansible-playbook; install it: pipx install --force './benchapp[hosts]'"
+    assert str(raised.value) == message
 
 
 # A Python whose clock is ahead, for the program of a load.
@@ -182,8 +182,8 @@ def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in, tmp_path):
         # The link needs 80 ms for a page, in addition to the server's 20 ms.
         site.body = b"x" * 40_000
         shares = made(known, f"http://{address}:{site.server_port}", rate=30, seconds=4).shares
-    said = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
-    assert said.startswith("responses to load2 take ") and said.endswith(": look at that host or its link")
+    message = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
+    assert message.startswith("responses to load2 take ") and message.endswith(": look at that host or its link")
     assert loaders_guards.disagreement([shares[0], shares[2]], loaders_guards.MAX_SLOWER) == ""
 
 

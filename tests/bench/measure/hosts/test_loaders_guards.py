@@ -50,9 +50,9 @@ def link(mbit: float | None, rate: float | None, peak: float | None = None) -> H
 
 def discarded(*shares: LoadShare, links=None) -> str | None:
     seen = Observed(figures=loaders.figures(TOOL, shares), rate=100 * len(shares))
-    found = loaders_guards.evaluate(TOOL, seen, shares, links or {}, guards.BOUNDS)
-    assert found.keys() == guards.BOUNDS.keys()
-    return guards.discards(found)
+    findings = loaders_guards.evaluate(TOOL, seen, shares, links or {}, guards.BOUNDS)
+    assert findings.keys() == guards.BOUNDS.keys()
+    return guards.discards(findings)
 
 
 def test_a_load_of_hosts_that_are_alike_is_valid():
@@ -97,10 +97,10 @@ def test_a_full_link_is_the_networks_fault():
 )
 def test_a_link_that_was_not_seen_is_not_ok(links, reason):
     seen = Observed(figures=loaders.figures(TOOL, [share(1)]))
-    found = loaders_guards.evaluate(TOOL, seen, [share(1)], links, {"tool": 0.9})
-    assert found == {"tool": f"not measured: {reason}"}
-    found = loaders_guards.evaluate(TOOL, seen, [share(1)], links | {"db1": link(950, 1e9)}, {"tool": 0.9})
-    assert found == {"tool": "the link of db1 is full: 950.0 of 1,000 Mbit/s"}
+    findings = loaders_guards.evaluate(TOOL, seen, [share(1)], links, {"tool": 0.9})
+    assert findings == {"tool": f"not measured: {reason}"}
+    findings = loaders_guards.evaluate(TOOL, seen, [share(1)], links | {"db1": link(950, 1e9)}, {"tool": 0.9})
+    assert findings == {"tool": "the link of db1 is full: 950.0 of 1,000 Mbit/s"}
 
 
 def drawn(draw: random.Random, slow: float = 1.0) -> list[LoadShare]:
@@ -122,13 +122,13 @@ def named(trials: int, slow: float = 1.0) -> Iterator[str]:
 
 
 def test_chance_names_no_host():
-    assert [said for said in named(300) if said] == []
+    assert [message for message in named(300) if message] == []
 
 
 def test_a_host_at_half_speed_is_named():
-    assert all(said.startswith("responses to load2 take ") for said in named(30, slow=2.0))
-    (said,) = named(1, slow=2.0)
-    assert said.endswith(" times as long as responses to the other load hosts: look at that host or its link")
+    assert all(message.startswith("responses to load2 take ") for message in named(30, slow=2.0))
+    (message,) = named(1, slow=2.0)
+    assert message.endswith(" times as long as responses to the other load hosts: look at that host or its link")
 
 
 def test_neither_one_host_nor_one_without_responses_can_disagree():

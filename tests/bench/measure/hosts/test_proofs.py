@@ -82,8 +82,8 @@ def test_a_tunnel_through_a_host_that_refuses_is_one_line():
         pytest.skip("program not installed: ssh")
     with pytest.raises(BenchError) as raised, tunnel(replace(HERE, local=False, port=1), "127.0.0.1", 80):
         pass
-    said = "web1: no tunnel by ssh: connect to host 127.0.0.1 port 1: Connection refused"
-    assert str(raised.value) == said
+    message = "web1: no tunnel by ssh: connect to host 127.0.0.1 port 1: Connection refused"
+    assert str(raised.value) == message
 
 
 INVENTORY = (
@@ -122,8 +122,8 @@ def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, m
     path = tmp_path / "hosts.ini"
     path.write_text(INVENTORY)
     assert main.main(["verify", "--inventory", str(path), *words]) == 2
-    found = capsys.readouterr().err.splitlines()[-1]
-    assert found.startswith("benchapp verify: ") and message in found
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("benchapp verify: ") and message in line
 
 
 class Front:
@@ -190,8 +190,8 @@ def test_hosts_that_only_the_front_can_reach_and_did_not_are_named():
     assert list(proofs.unproven(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
     with pytest.raises(NotTried) as raised:
         list(proofs.unproven(of_two, proofs.WriteTimings(requests=Counter(web1=3))))
-    said = "at web2: only the front can reach it, and its log has no such request after a write"
-    assert str(raised.value) == said
+    message = "at web2: only the front can reach it, and its log has no such request after a write"
+    assert str(raised.value) == message
     assert list(proofs.unproven(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
 
 
@@ -200,19 +200,19 @@ def test_a_cookie_from_a_cache_is_found():
     assert list(proofs.cookies(deployed(Front(*fresh)))) == []
     assert list(proofs.cookies(deployed(Front(page(Set_Cookie="language=en"))))) == []
     cached = page(Set_Cookie=f"csrftoken={7:032}; Path=/")
-    found = next(proofs.cookies(deployed(Front(cached))))
-    assert found == Mismatch("GET /: a cookie for each visitor", "csrftoken twice")
+    mismatch = next(proofs.cookies(deployed(Front(cached))))
+    assert mismatch == Mismatch("GET /: a cookie for each visitor", "csrftoken twice")
 
 
 def test_static_files_that_differ_between_hosts_are_found(tmp_path, monkeypatch):
     digests = {"web1": {"./a.css": "1", "./staticfiles.json": "1"}, "web2": {"./a.css": "2", "./staticfiles.json": "1"}}
     monkeypatch.setattr(proofs, "_files", lambda host, root: digests[host.name])
     monkeypatch.setattr(proofs, "_served", lambda deployed, files: iter(()))
-    found = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
-    assert found == [Mismatch("web2: ./a.css as on web1", "1 file with other bytes")]
+    mismatches = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
+    assert mismatches == [Mismatch("web2: ./a.css as on web1", "1 file with other bytes")]
     digests["web2"] = {**digests["web1"], "./b.css": "1"}
-    found = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
-    assert found == [Mismatch("web1: ./b.css of web2", "1 file missing")]
+    mismatches = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
+    assert mismatches == [Mismatch("web1: ./b.css of web2", "1 file missing")]
 
 
 def test_the_files_of_a_host_are_read_there(tmp_path):

@@ -22,8 +22,8 @@ NO_PYTHON = "no Python 3, which Ansible needs: install it"
 
 
 def lacks(*more: Host) -> dict[str, tuple[str, ...]]:
-    found = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, *more)))
-    return {item.host.name: item.lacks for item in found if item.host != WEB}
+    probed = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, *more)))
+    return {item.host.name: item.lacks for item in probed if item.host != WEB}
 
 
 def test_the_shortest_round_trip_tells_the_time():
@@ -37,15 +37,15 @@ def test_an_offset_above_the_bound_is_wrong_however_well_it_is_known():
 
 
 def test_the_clock_of_this_machine_is_right():
-    (_, found) = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
-    assert found.lacks == ()
-    assert abs(found.clock.ahead_ms) <= found.clock.error_ms
+    (_, probed) = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
+    assert probed.lacks == ()
+    assert abs(probed.clock.ahead_ms) <= probed.clock.error_ms
 
 
 def test_a_clock_200_ms_ahead_is_lacking(standing_in):
     standing_in("date", f'exec {shutil.which("date")} -d "+0.2 seconds" "$@"')
-    ((said,),) = lacks(HERE).values()
-    assert said in [f"its clock is {ahead} ms ahead: apt-get install chrony" for ahead in range(180, 230)]
+    ((lack,),) = lacks(HERE).values()
+    assert lack in [f"its clock is {ahead} ms ahead: apt-get install chrony" for ahead in range(180, 230)]
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_clock_200_ms_ahead_is_lacking(standing_in):
 )
 def test_a_python_is_old_for_load_only(standing_in, python, of_load, of_web):
     standing_in("python3", python)
-    found = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
-    assert found[1].lacks == of_load and bool(found[1].cannot_load) == bool(of_load)
+    probed = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
+    assert probed[1].lacks == of_load and bool(probed[1].cannot_load) == bool(of_load)
     # This machine may lack something else that units need.
-    assert [lack for lack in found[0].lacks if "Python" in lack] == list(of_web)
+    assert [lack for lack in probed[0].lacks if "Python" in lack] == list(of_web)
 
 
 def test_a_host_that_refuses_ssh_is_named():
@@ -94,9 +94,9 @@ def test_what_units_need_is_lacking_only_where_units_run(standing_in):
     standing_in("id", "echo 1000")
     standing_in("sudo", "exit 1")
     database = Host("db1", "127.0.0.3", ("load", "db"), "127.0.0.3", local=True)
-    found = lacks(HERE, database)
-    assert found["here"] == ()
-    assert found["db1"][0] == "no root: connect as root, or allow sudo without a password"
+    lacking = lacks(HERE, database)
+    assert lacking["here"] == ()
+    assert lacking["db1"][0] == "no root: connect as root, or allow sudo without a password"
 
 
 def test_the_command_prints_a_line_a_host(monkeypatch, capsys):

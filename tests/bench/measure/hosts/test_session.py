@@ -80,9 +80,9 @@ def run(*words: str) -> int:
 
 def refused(capsys, *words: str) -> str:
     assert run(*words) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1
-    return said.err.removeprefix("benchapp run: ").strip()
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    return captured.err.removeprefix("benchapp run: ").strip()
 
 
 def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
@@ -90,16 +90,16 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
     folder = tmp_path / "run"
     site.requests.clear()
     assert run(*QUICK, "--rate", "50", "--output", str(folder)) == 0
-    found = read_run(folder)
-    (trial,) = found.trials
+    recorded = read_run(folder)
+    (trial,) = recorded.trials
     assert (trial.status, trial.stack, trial.layer, trial.database) == ("ok", "nginx-uwsgi", "varnish", "deployed")
     assert (trial.requests, trial.rate_requested, trial.errors.statuses) == (50, 50.0, {"200": 50})
     assert trial.evidence.guards == {}
     # A second of warm-up, and one of load; before, meanwhile and after it pages are visited from here.
     assert 100 < sum(site.requests.values()) < 150
-    assert trial.condition.hosts.keys() == found.environment.hosts.keys() == GROUPS.keys()
-    assert found.environment.hosts["load2"] == ("load",)
-    assert found.info.plan.inventory and found.info.finished_at
+    assert trial.condition.hosts.keys() == recorded.environment.hosts.keys() == GROUPS.keys()
+    assert recorded.environment.hosts["load2"] == ("load",)
+    assert recorded.info.plan.inventory and recorded.info.finished_at
     stored = [json.loads((folder / "raw" / trial.trial_id / f"load{n}.json").read_text()) for n in (1, 2)]
     assert [each["answers"] for each in stored] == [25, 25]
     assert main.main(["report", str(folder)]) == 0
@@ -123,8 +123,8 @@ def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, 
     info = json.loads((folder / "run.json").read_text()) | {"finished_at": None}
     (folder / "run.json").write_text(json.dumps(info))
     (folder / "trials.jsonl").write_text("")
-    found = read_run(folder)
-    assert found.resume_command() == f"python -m bench run --resume {folder} --inventory FILE"
+    recorded = read_run(folder)
+    assert recorded.resume_command() == f"python -m bench run --resume {folder} --inventory FILE"
     there(port=9)
     wanted = f"GET {kit().ready}: [Errno 111] Connection refused"
     assert refused_resume(capsys, folder, "--inventory", "hosts.ini") == wanted

@@ -54,10 +54,10 @@ def named(known: Inventory, name: str) -> Host:
 
 
 def test_hosts_that_lack_nothing_tell_their_time(known):
-    found = reach.probe_hosts(known)
-    assert {item.host.name: item.lacks for item in found} == dict.fromkeys(("front1", "web1", "load1"), ())
+    probed = reach.probe_hosts(known)
+    assert {item.host.name: item.lacks for item in probed} == dict.fromkeys(("front1", "web1", "load1"), ())
     # One clock for all: what is measured is how well offsets are.
-    assert all(abs(item.clock.ahead_ms) <= item.clock.error_ms for item in found)
+    assert all(abs(item.clock.ahead_ms) <= item.clock.error_ms for item in probed)
 
 
 def test_a_full_link_is_named(known):
@@ -72,8 +72,8 @@ def test_a_full_link_is_named(known):
     (share,) = loaded.shares
     assert share.host == load
     seen = Observed(loaders.figures(tool, [share]))
-    found = loaders_guards.evaluate(tool, seen, loaded.shares, loaded.costs, {"tool": 0.9})
-    assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", found["tool"])
+    findings = loaders_guards.evaluate(tool, seen, loaded.shares, loaded.costs, {"tool": 0.9})
+    assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", findings["tool"])
 
 
 def test_a_killed_controller_leaves_nothing_on_a_load_host(known):

@@ -210,8 +210,8 @@ def _wait(host: Member, machine: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError), socket.create_connection((host.address, SSH_PORT), timeout=1):
             return
         time.sleep(0.1)
-    said = re.sub(r"\x1b\[[\d;]*m", "", (ROOT / f"{host.name}.console").read_text(errors="replace"))
-    raise AssertionError(f"{host.name} does not boot:\n{said[-2000:]}")
+    console = re.sub(r"\x1b\[[\d;]*m", "", (ROOT / f"{host.name}.console").read_text(errors="replace"))
+    raise AssertionError(f"{host.name} does not boot:\n{console[-2000:]}")
 
 
 def _run(*commands: str, last: str | None = None) -> None:

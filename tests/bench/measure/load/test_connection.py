@@ -20,15 +20,15 @@ def read(*pieces):
 
 
 def test_a_response_may_come_in_any_pieces():
-    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-    for cut in range(1, len(whole)):
-        response, done = read(whole[:cut], whole[cut:])
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    for cut in range(1, len(raw)):
+        response, done = read(raw[:cut], raw[cut:])
         assert done == [False, True] and (response.status, response.size, response.closes) == (200, 5, False)
 
 
 def test_chunks_in_any_pieces():
-    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=1\r\n world\r\n0\r\n\r\n"
-    for text in (whole, whole[:-2] + b"Server-Timing: db\r\n\r\n"):
+    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=1\r\n world\r\n0\r\n\r\n"
+    for text in (raw, raw[:-2] + b"Server-Timing: db\r\n\r\n"):
         for cut in range(1, len(text)):
             response, done = read(text[:cut], text[cut:])
             # The rest of the end would be taken for the beginning of the next response.
@@ -43,9 +43,9 @@ def test_a_response_without_a_body_is_whole_with_its_head(head):
 
 def test_early_hints_are_not_the_response():
     hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
-    whole = hints + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-    for cut in range(1, len(whole)):
-        response, done = read(whole[:cut], whole[cut:])
+    raw = hints + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    for cut in range(1, len(raw)):
+        response, done = read(raw[:cut], raw[cut:])
         assert done == [False, True] and (response.status, response.size) == (200, 5)
 
 

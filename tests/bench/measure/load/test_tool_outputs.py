@@ -43,8 +43,8 @@ def test_ab_counts_what_went_wrong():
 
 
 def test_ab_counts_requests_that_it_could_not_send():
-    said = printed("ab").replace("Failed requests:        0", "Failed requests:        0\nWrite errors:           7")
-    assert Ab().parse(said, "").errors_read == 7
+    output = printed("ab").replace("Failed requests:        0", "Failed requests:        0\nWrite errors:           7")
+    assert Ab().parse(output, "").errors_read == 7
 
 
 def test_siege_measures_the_longest_request():

@@ -34,24 +34,24 @@ def logged(url, folder, paths, headers=(), enough=None, seconds=1, rate=20, **ho
 @pytest.mark.servers
 def test_every_request_is_logged_with_what_its_page_said(site, tmp_path):
     # A low rate, so that each request is over before the next is due: otherwise a new connection would open.
-    found = logged(site.url, tmp_path / "load", ("/1", "/2"), ("", CLOSE), seconds=3, rate=4)
-    assert [visit.page for visit in found] == [0, 1] * 6
-    assert {visit.mark for visit in found} == {("7", "me")}
-    assert {visit.size for visit in found} == {len(site.body)}
+    visits = logged(site.url, tmp_path / "load", ("/1", "/2"), ("", CLOSE), seconds=3, rate=4)
+    assert [visit.page for visit in visits] == [0, 1] * 6
+    assert {visit.mark for visit in visits} == {("7", "me")}
+    assert {visit.size for visit in visits} == {len(site.body)}
     # Every second request closes its connection, so that the next one opens another.
-    assert [visit.keep_alive for visit in found] == [False, True] * 6
-    assert all(visit.is_good and visit.due <= visit.left <= visit.end for visit in found)
-    assert [visit.due - found[0].due for visit in found] == pytest.approx(
+    assert [visit.keep_alive for visit in visits] == [False, True] * 6
+    assert all(visit.is_good and visit.due <= visit.left <= visit.end for visit in visits)
+    assert [visit.due - visits[0].due for visit in visits] == pytest.approx(
         [number / 4 for number in range(12)], abs=1e-3
     )
 
 
 @pytest.mark.servers
 def test_failures_are_logged_by_their_kind(site, tmp_path):
-    found = logged(site.url, tmp_path / "load", ("/drop", "/503", "/hang"), timeout_s=1)
-    kinds = {visit.page: (visit.failure or visit.status) for visit in found}
+    visits = logged(site.url, tmp_path / "load", ("/drop", "/503", "/hang"), timeout_s=1)
+    kinds = {visit.page: (visit.failure or visit.status) for visit in visits}
     assert kinds == {0: "read", 1: 503, 2: "timeout"}
-    assert not any(visit.is_good for visit in found)
+    assert not any(visit.is_good for visit in visits)
     refused = logged("http://127.0.0.1:1", tmp_path / "refused", ("/",))
     assert {(visit.failure, visit.keep_alive) for visit in refused} == {("connect", False)}
 
@@ -66,11 +66,11 @@ def test_the_visits_end_when_it_is_enough(site, tmp_path):
 
     waiting = threading.Thread(target=after_some)
     waiting.start()
-    found = logged(site.url, tmp_path / "load", ("/",), enough=enough, seconds=60)
+    visits = logged(site.url, tmp_path / "load", ("/",), enough=enough, seconds=60)
     waiting.join()
     # 1,200 would leave in all of its time.
-    assert 5 < len(found) < 600
-    assert all(visit.is_good for visit in found)
+    assert 5 < len(visits) < 600
+    assert all(visit.is_good for visit in visits)
 
 
 def test_output_without_a_log_is_refused():

@@ -81,9 +81,9 @@ PARTS = ("figures", "costs", "errors", "condition", "evidence")
 def changed(trial=TRIAL, **changes):
     """A trial with other fields, in whichever part."""
     for part in PARTS:
-        whole = getattr(trial, part)
-        own = {name: changes.pop(name) for name in list(changes) if whole is not None and hasattr(whole, name)}
-        trial = replace(trial, **{part: replace(whole, **own)}) if own else trial
+        value = getattr(trial, part)
+        own = {name: changes.pop(name) for name in list(changes) if value is not None and hasattr(value, name)}
+        trial = replace(trial, **{part: replace(value, **own)}) if own else trial
     return replace(trial, **changes)
 
 
@@ -95,7 +95,7 @@ def failed(trial=TRIAL, **changes):
 
 def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **changes):
     """A trial of an open loop at this rate, with this latency for all responses."""
-    made = changed(
+    changed_trial = changed(
         trial,
         trial_id=f"{trial.case_id}~{rate}~r{round}",
         level_connections=None,
@@ -106,4 +106,4 @@ def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **
         histogram=histogram.encode(histogram.from_counts([(int(1000 * latency_ms), 10 * rate)])),
         came_back=True,
     )
-    return changed(made, **changes)
+    return changed(changed_trial, **changes)

@@ -102,14 +102,16 @@ def test_a_round_in_which_nothing_holds_is_not_forgotten():
 
 def test_trials_are_taken_apart_by_case_and_round():
     other = at_rate(50, 20, 2, case_id="two~none")
-    found = climbs([at_rate(50), at_rate(200), at_rate(50, 20, 2), other], LIMIT)
-    assert {case: {number: climb.low for number, climb in rounds.items()} for case, rounds in found.items()} == {
+    by_case = climbs([at_rate(50), at_rate(200), at_rate(50, 20, 2), other], LIMIT)
+    assert {case: {number: climb.low for number, climb in rounds.items()} for case, rounds in by_case.items()} == {
         "one~none~home~unlimited~sqlite": {1: 200, 2: 50},
         "two~none": {2: 50},
     }
 
 
 def test_visitors_follow_from_pages_and_files():
-    found = visits({"session": ["/", "/static/a.css", "/posts/?page=2.5", "/static/b.js"], "files": ["/static/a.css"]})
-    assert found == {"session": Visits(4, 2)}
-    assert found["session"].an_hour(100) == 90_000
+    by_workload = visits(
+        {"session": ["/", "/static/a.css", "/posts/?page=2.5", "/static/b.js"], "files": ["/static/a.css"]}
+    )
+    assert by_workload == {"session": Visits(4, 2)}
+    assert by_workload["session"].an_hour(100) == 90_000

@@ -17,9 +17,9 @@ OUTCOME = FaultOutcome("a", "one", "none", "unlimited", "sqlite", "worker", "kil
 
 @pytest.fixture
 def folder(tmp_path):
-    made = Folder(tmp_path / "faults")
-    made.create(INFO, run_data.ENVIRONMENT)
-    return made
+    created = Folder(tmp_path / "faults")
+    created.create(INFO, run_data.ENVIRONMENT)
+    return created
 
 
 def test_what_was_written_is_read(folder):

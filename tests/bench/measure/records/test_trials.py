@@ -16,11 +16,11 @@ def test_a_line_has_the_parts_of_a_trial_and_null_for_those_that_a_failure_lacks
     written = msgspec.json.decode(msgspec.json.encode(TRIAL))
     assert (written["trial_id"], written["figures"]["requests_per_second"]) == (TRIAL.trial_id, 100.0)
     assert written["costs"]["cpu_seconds"] == {"one": 1.5, "closed": None}
-    made = failed(errors=Errors(errors_connect=1, errors_read=2, errors_timeout=3, responses_not_2xx=4))
-    written = msgspec.json.decode(msgspec.json.encode(made))
+    failed_trial = failed(errors=Errors(errors_connect=1, errors_read=2, errors_timeout=3, responses_not_2xx=4))
+    written = msgspec.json.decode(msgspec.json.encode(failed_trial))
     assert (written["status"], written["figures"], written["costs"]) == ("failed", None, None)
-    assert msgspec.json.decode(msgspec.json.encode(made), type=Trial) == made
-    assert (made.errors.total, made.throughput, made.requests) == (10, None, 0)
+    assert msgspec.json.decode(msgspec.json.encode(failed_trial), type=Trial) == failed_trial
+    assert (failed_trial.errors.total, failed_trial.throughput, failed_trial.requests) == (10, None, 0)
 
 
 @pytest.mark.parametrize(

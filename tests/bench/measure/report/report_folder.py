@@ -87,8 +87,8 @@ def make(
         info = replace(info, skips=(*SKIPPED, skip), notes=(HOSTILE,))
     folder.create(info, machine)
     order = itertools.product(range(1, rounds + 1), cases, levels)
-    made = [_trial(case, level, number, chance, factor, hostile) for number, case, level in order]
-    folder.append(*filter(None, map(change, made) if change else made))
+    measured = [_trial(case, level, number, chance, factor, hostile) for number, case, level in order]
+    folder.append(*filter(None, map(change, measured) if change else measured))
     folder.append(*_checks(hostile))
     for case in cases:
         (folder.configs / f"{case.stack}~{case.layer}").mkdir(exist_ok=True)
@@ -141,7 +141,7 @@ def _trial(
     cpu = {name: 0.9 if name in ("nginx", "memcached") else 8.1 for name in servers}
     # One has responses without a cost.
     is_known = where != ("uwsgi", "page-cache", "home")
-    made = changed(
+    trial = changed(
         TRIAL,
         **_identity(case, level, number),
         duration_s=10.0,
@@ -154,7 +154,7 @@ def _trial(
         cpu_seconds=cpu,
         processes=dict.fromkeys(servers, 5),
     )
-    return made if is_known else changed(made, memory=None, memory_peak_bytes=None, cpu_seconds=None)
+    return trial if is_known else changed(trial, memory=None, memory_peak_bytes=None, cpu_seconds=None)
 
 
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:

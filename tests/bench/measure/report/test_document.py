@@ -92,12 +92,12 @@ def test_a_real_run_has_the_figures_that_it_had(tmp_path):
     (board,) = read(folder).boards
     assert (board.verdict, board.best, board.load, board.rounds) == ("leads", 0, "8 connections", 3)
     assert board.workloads == ("home", "login")
-    found = {
+    rates = {
         (each.stack, each.layer): [round(load.requests_per_second) for load in each.loads.values()]
         for each in board.cases
         if each.ratio
     }
-    assert found == {
+    assert rates == {
         ("nginx-gunicorn", "staticgenerator"): [74484, 788],
         ("uwsgi", "none"): [179, 1138],
         ("nginx-gunicorn", "none"): [162, 893],
@@ -289,10 +289,10 @@ def test_latency_is_that_of_the_open_loop_only(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     load = row(read(folder).boards[0], "uwsgi").loads["home"]
     assert load.latency is None
-    found = row(read(with_open_loop(folder, 40.0)).boards[0], "uwsgi").loads["home"]
-    assert (found.latency.rate_per_second, found.latency.requests) == (40.0, 1500)
-    assert (round(found.latency.p50_ms), round(found.latency.p99_ms)) == (50, 99)
-    assert found.rates == load.rates
+    open_load = row(read(with_open_loop(folder, 40.0)).boards[0], "uwsgi").loads["home"]
+    assert (open_load.latency.rate_per_second, open_load.latency.requests) == (40.0, 1500)
+    assert (round(open_load.latency.p50_ms), round(open_load.latency.p99_ms)) == (50, 99)
+    assert open_load.rates == load.rates
     # A 99th percentile needs a thousand requests.
     folder = with_open_loop(report_folder.make(tmp_path / "few", workloads=("home",)), 40.0, requests=900)
     latency = row(read(folder).boards[0], "uwsgi").loads["home"].latency
@@ -366,8 +366,8 @@ def test_sizes_are_boards_of_their_own(capacity_run):
 def test_faults_are_columns_of_the_cases_they_were_made_on(tmp_path, beside):
     run = report_folder.make(tmp_path / "run", workloads=("home",))
     outcomes = [*fault_folder.good("nginx-uwsgi"), *fault_folder.bad("gunicorn")]
-    made = fault_folder.make(run / "faults" if beside else tmp_path / "faults", outcomes)
-    document = read(run) if beside else read(run, made)
+    faults = fault_folder.make(run / "faults" if beside else tmp_path / "faults", outcomes)
+    document = read(run) if beside else read(run, faults)
     (board,) = document.boards
     good, bad = row(board, "nginx-uwsgi"), row(board, "gunicorn")
     assert (good.slow_clients, good.deploy_lost) == (0, 0)
@@ -407,7 +407,9 @@ def test_a_fault_that_was_skipped_or_discarded_is_not_as_expected(tmp_path):
     outcomes = fault_folder.good("gunicorn")
     discarded = fault_folder.outcome("gunicorn", "certificate", status="discarded", reason="interference: a browser")
     assert sum(item.status == "skipped" for item in outcomes) == 2
-    first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [discarded])))
+    first, second = (
+        fault_folder.make(tmp_path / name, recorded) for name, recorded in (("a", outcomes), ("b", [discarded]))
+    )
     assert read(first).answer == ("9 faults as expected or known limitations.",)
     assert read(second).answer == ("0 faults as expected or known limitations, 1 discarded.",)
     assert any("interference: a browser" in text for text in page.every_note(read(second)))

@@ -65,8 +65,8 @@ def compared(folder, factor, queries):
             return None
         number = queries[0 if label == FIRST else 1]
         rate = 1000.0 * (factor if label == OTHER else 1.0) * (1 + trial.round / 1000)
-        found = changed(trial, requests_per_second=rate, queries_per_request=number)
-        return replace(found, stack=label)
+        result = changed(trial, requests_per_second=rate, queries_per_request=number)
+        return replace(result, stack=label)
 
     directory = report_folder.make(folder, workloads=("home",), change=as_commits)
     (directory / "verify.jsonl").unlink()
@@ -79,20 +79,20 @@ def compared(folder, factor, queries):
 
 
 def test_a_commit_that_is_slower_is_named_and_one_more_query_too(tmp_path):
-    _, (found,) = compared(tmp_path / "run", 0.8, (3.0, 4.0))
-    assert (found.first, found.other, found.verdict) == ("main", "tree", "slower")
-    assert found.case == "gunicorn none home 50"
-    assert found.ratio == pytest.approx(0.8, rel=0.01)
-    assert found.queries == (3.0, 4.0) and found.more_queries
-    text = "\n".join(ref_comparison.render([found], 0.05))
+    _, (comparison,) = compared(tmp_path / "run", 0.8, (3.0, 4.0))
+    assert (comparison.first, comparison.other, comparison.verdict) == ("main", "tree", "slower")
+    assert comparison.case == "gunicorn none home 50"
+    assert comparison.ratio == pytest.approx(0.8, rel=0.01)
+    assert comparison.queries == (3.0, 4.0) and comparison.more_queries
+    text = "\n".join(ref_comparison.render([comparison], 0.05))
     assert "gunicorn none home 50: tree makes 4 queries a request, main 3" in text
 
 
 def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
-    _, (found,) = compared(tmp_path / "run", 1.0, (3.0, 3.5))
-    assert (found.verdict, found.more_queries) == ("same", True)
-    _, (found,) = compared(tmp_path / "other", 1.0, (3.0, 3.0))
-    assert (found.verdict, found.more_queries) == ("same", False)
+    _, (comparison,) = compared(tmp_path / "run", 1.0, (3.0, 3.5))
+    assert (comparison.verdict, comparison.more_queries) == ("same", True)
+    _, (comparison,) = compared(tmp_path / "other", 1.0, (3.0, 3.0))
+    assert (comparison.verdict, comparison.more_queries) == ("same", False)
 
 
 def lacking(run):
@@ -132,9 +132,9 @@ def test_only_figures_that_another_attempt_may_give_are_a_reason_to_resume(tmp_p
         "interference: other processes; bodies: another page": False,
     }.items():
         discarded = tuple(replace(trial, status="discarded", reason=reason) for trial in own)
-        found = next_of(replace(run, trials=(*discarded, *others)))
-        assert (f"--resume {directory}" in found) == helps
-        assert helps or (reason.rpartition("; ")[2] in found and "--connections" in found)
+        advice = next_of(replace(run, trials=(*discarded, *others)))
+        assert (f"--resume {directory}" in advice) == helps
+        assert helps or (reason.rpartition("; ")[2] in advice and "--connections" in advice)
         at_a_rate = replace(run, info=replace(run.info, plan=replace(run.info.plan, mode="open")))
         assert helps or "--rate" in next_of(replace(at_a_rate, trials=(*discarded, *others)))
     # The time of the run was over.

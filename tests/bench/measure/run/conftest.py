@@ -18,9 +18,9 @@ def no_database_of_the_caller(monkeypatch):
 @pytest.fixture(autouse=True)
 def latency(monkeypatch):
     """Measurements in an open loop after the rounds: none, unless a test requests them."""
-    made = schedules.latency
+    original = schedules.latency
     monkeypatch.setattr(schedules, "latency", lambda *_: [])
-    return lambda: monkeypatch.setattr(schedules, "latency", made)
+    return lambda: monkeypatch.setattr(schedules, "latency", original)
 
 
 @pytest.fixture

@@ -14,16 +14,16 @@ from tests.bench.measure.records.run_data import TRIAL, at_rate, failed
 def holds(monkeypatch):
     """Trials without any load: each stack holds rates up to a given one."""
     capacities = {"one": 480, "two": 120}
-    made: list[str] = []
+    keys: list[str] = []
 
     def measure(item, *rest):
-        made.append(item.key)
+        keys.append(item.key)
         latency = 20.0 if item.level <= capacities[item.case.stack] else 900.0
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
         return at_rate(item.level, latency, item.round, identity)
 
     monkeypatch.setattr(local, "measure", measure)
-    measure.capacities, measure.made = capacities, made
+    measure.capacities, measure.made = capacities, keys
     return measure
 
 
@@ -50,11 +50,11 @@ def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds
 
 def test_a_resumed_run_goes_on_with_the_next_step(go, holds, unfinished):
     folder = unfinished("--capacity", "p95=200ms", "--rounds", "2", trials=4)
-    made = list(holds.made)
+    before = list(holds.made)
     holds.made.clear()
     status, recorded = go("--resume", str(folder))
-    assert (status, holds.made) == (0, made[4:])
-    assert [trial.trial_id for trial in recorded.trials] == [*made[:4], *holds.made]
+    assert (status, holds.made) == (0, before[4:])
+    assert [trial.trial_id for trial in recorded.trials] == [*before[:4], *holds.made]
 
 
 def test_wrong_responses_end_the_search_before_the_first_trial(go, holds, sites):
@@ -69,8 +69,8 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
     quick = holds
 
     def measure(item, *rest):
-        made = quick(item, *rest)
-        return failed(made) if item.level > 480 else made
+        measured = quick(item, *rest)
+        return failed(measured) if item.level > 480 else measured
 
     monkeypatch.setattr(local, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")

@@ -42,9 +42,9 @@ def test_a_disk_that_fills_up_stops_the_run_until_there_is_room(small_disk, site
     def full(*words, **more):
         if not after:
             small_disk.fill()
-        found = real(*words, **more)
+        result = real(*words, **more)
         small_disk.fill()
-        return found
+        return result
 
     monkeypatch.setattr(owner, name, full)
     with pytest.raises(BenchError) as error:
@@ -56,8 +56,8 @@ def test_a_disk_that_fills_up_stops_the_run_until_there_is_room(small_disk, site
     monkeypatch.setattr(owner, name, real)
     small_disk.free()
     assert run.main(arguments(["--resume", str(folder)]), sites.bed) == 0
-    whole = read_run(folder)
-    assert [trial.status for trial in whole.trials] == ["ok"]
-    assert [check.check for check in whole.checks] == ["status", "content"]
-    assert whole.info.finished_at
+    resumed = read_run(folder)
+    assert [trial.status for trial in resumed.trials] == ["ok"]
+    assert [check.check for check in resumed.checks] == ["status", "content"]
+    assert resumed.info.finished_at
     assert (folder / "configs" / "one~none" / "file").read_text() == "one none"

@@ -66,27 +66,27 @@ def invented(item, addresses, project, loading, folder):
     if loading.load.mode == "open":
         fast *= 0.5 if "processes=1," in stack else 1
         late = 900.0 if item.level > fast else 20.0
-        made = at_rate(item.rate or item.level, late, item.round, replace(TRIAL, **identity))
+        result = at_rate(item.rate or item.level, late, item.round, replace(TRIAL, **identity))
     else:
         rate = fast * (1 + 0.03 * chance("noise", item.key))
-        made = changed(TRIAL, **identity, level_connections=item.level, round=item.round, requests_per_second=rate)
-    made = replace(made, trial_id=item.key)
-    if stack == "faulty" or (made.mode == "open" and item.level > 2 * fast):
-        return failed(made)
+        result = changed(TRIAL, **identity, level_connections=item.level, round=item.round, requests_per_second=rate)
+    result = replace(result, trial_id=item.key)
+    if stack == "faulty" or (result.mode == "open" and item.level > 2 * fast):
+        return failed(result)
     # One trial in twelve is disturbed once or more often.
     if chance("disturbed", item.key) < 0.08 and len(attempts) < 1 + round(chance("often", item.key)):
-        return replace(made, status="discarded", reason=INTERFERED)
-    return made
+        return replace(result, status="discarded", reason=INTERFERED)
+    return result
 
 
 @pytest.fixture
 def sites(monkeypatch) -> FakeSites:
     monkeypatch.setattr(local, "measure", invented)
     monkeypatch.setattr(plan.random, "SystemRandom", Randrange)
-    made = FakeSites()
-    made.wrong.add("bad")
-    made.refuses.add("tired")
-    return made
+    fake = FakeSites()
+    fake.wrong.add("bad")
+    fake.refuses.add("tired")
+    return fake
 
 
 def go(kind: str, words: list[str], sites: FakeSites) -> int:
@@ -96,14 +96,14 @@ def go(kind: str, words: list[str], sites: FakeSites) -> int:
 
 def found(kind: str, status: int, folder: Path, said: str) -> dict[str, object]:
     """The golden of a run."""
-    made = read_run(folder)
+    recorded = read_run(folder)
     every = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
     return {
         "status": status,
         "trials": [f"{trial['trial_id']} {trial['status']}" for trial in every],
-        "dropped": [f"{item.case_id} {item.level} {item.round} {item.reason}" for item in made.info.dropped],
-        "ended_by": made.info.ended_by,
-        "cases": [case.case_id for case in made.info.cases],
+        "dropped": [f"{item.case_id} {item.level} {item.round} {item.reason}" for item in recorded.info.dropped],
+        "ended_by": recorded.info.ended_by,
+        "cases": [case.case_id for case in recorded.info.cases],
         "said": lines_of(said, folder),
     }
 
@@ -133,17 +133,17 @@ def latest(golden: dict[str, object]) -> dict[str, str]:
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, sites, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    made = whole(kind, tmp_path / "run", sites, capsys)
+    result = whole(kind, tmp_path / "run", sites, capsys)
     if UPDATE:
-        GOLDEN.write_text(json.dumps(json.loads(GOLDEN.read_text()) | {kind: made}, indent=1) + "\n")
-    assert made == json.loads(GOLDEN.read_text())[kind]
+        GOLDEN.write_text(json.dumps(json.loads(GOLDEN.read_text()) | {kind: result}, indent=1) + "\n")
+    assert result == json.loads(GOLDEN.read_text())[kind]
 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["decided", "capacity", "tune"])
 def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, sites, capsys):
     golden = json.loads(GOLDEN.read_text())[kind]
-    made = whole(kind, tmp_path / "whole", sites, capsys)
+    uninterrupted = whole(kind, tmp_path / "whole", sites, capsys)
     lines = (tmp_path / "whole" / "trials.jsonl").read_text().splitlines(keepends=True)
     count = len(lines) // 2
     folder = tmp_path / "stopped"
@@ -154,7 +154,7 @@ def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, sites, cap
     (folder / "trials.jsonl").write_text("".join(lines[:count]))
     change(folder / "run.json", finished_at=None, dropped=(), ended_by=None)
     resume = ["--resume", str(folder)] + (["--keep-going"] if kind != "tune" else [])
-    assert go(kind, resume, sites) == made["status"]
+    assert go(kind, resume, sites) == uninterrupted["status"]
     again = found(kind, 0, folder, "")
     trusted = {name: status for name, status in latest(again).items() if latest(golden)[name] != "discarded"}
     assert trusted == {name: status for name, status in latest(golden).items() if status != "discarded"}

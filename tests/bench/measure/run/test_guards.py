@@ -35,9 +35,9 @@ def of_figures(seen, **changes):
 
 
 def test_a_good_trial_stands():
-    said = evaluate(CLOSED, BOUNDS)
-    assert discards(said) is None
-    assert {name for name, text in said.items() if text != OK} == {"lost"}
+    findings = evaluate(CLOSED, BOUNDS)
+    assert discards(findings) is None
+    assert {name for name, text in findings.items() if text != OK} == {"lost"}
     assert set(evaluate(OPEN, BOUNDS).values()) == {OK}
 
 
@@ -62,9 +62,9 @@ def test_a_good_trial_stands():
     ],
 )
 def test_what_is_not_to_be_trusted_is_discarded(guard, seen, found):
-    said = evaluate(seen, BOUNDS)
-    assert said[guard] == found
-    assert discards(said) == f"{guard}: {found}"
+    findings = evaluate(seen, BOUNDS)
+    assert findings[guard] == found
+    assert discards(findings) == f"{guard}: {found}"
     # Another bound, or none, lets it pass.
     without = {name: bound for name, bound in BOUNDS.items() if name != guard}
     assert discards(evaluate(seen, without)) is None
@@ -86,9 +86,9 @@ def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
     ],
 )
 def test_a_guard_that_cannot_look_discards_nothing_and_says_so(guard, seen):
-    said = evaluate(seen, BOUNDS)
-    assert said[guard].startswith("not measured: ")
-    assert discards(said) is None
+    findings = evaluate(seen, BOUNDS)
+    assert findings[guard].startswith("not measured: ")
+    assert discards(findings) is None
 
 
 def test_few_slow_requests_are_no_drift():

@@ -56,9 +56,9 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it(monkeypatc
             return CannotRun("no server of its chain serves files")
         return fake_case(stack, layer)
 
-    asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"))
-    asked = replace(asked, sizes=("unlimited", "bronze"))
-    cases, skips = plan.cases(asked, resolve)
+    wanted = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"))
+    wanted = replace(wanted, sizes=("unlimited", "bronze"))
+    cases, skips = plan.cases(wanted, resolve)
     assert set(asked_for.values()) == {1}
     assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
         *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),

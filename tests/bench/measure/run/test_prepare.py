@@ -42,8 +42,8 @@ def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, m
 def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path):
     with pytest.raises(BenchError) as error:
         go("--stack", "one", to="a b#$c")
-    said = "not every server can work in a folder with a space # $ in its name; use another"
-    assert str(error.value) == f"{tmp_path / 'a b#$c'}: {said}"
+    message = "not every server can work in a folder with a space # $ in its name; use another"
+    assert str(error.value) == f"{tmp_path / 'a b#$c'}: {message}"
     assert not (tmp_path / "a b#$c").exists()
 
 
@@ -63,7 +63,7 @@ def test_historic_stacks_are_measured_only_where_they_are_named():
 
 
 def test_the_defaults_are_those_of_the_contract():
-    made = plan.make_plan(plan.Request(kit(), SQLITE))
-    assert (made.mode, made.levels, made.rounds, made.duration_s) == ("closed", (16,), 5, 10)
+    defaults = plan.make_plan(plan.Request(kit(), SQLITE))
+    assert (defaults.mode, defaults.levels, defaults.rounds, defaults.duration_s) == ("closed", (16,), 5, 10)
     assert plan.make_plan(plan.Request(kit(), SQLITE, capacity=Limit("p95", 1000.0))).duration_s == 5
     assert (warmup_s(10), warmup_s(5)) == (2, 1)

@@ -35,11 +35,11 @@ def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
 
 
 def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
-    asked = []
+    visits = []
 
     def visited(url, page):
-        asked.append(page)
-        rendered = "same" if page == "/cached/" else str(len(asked))
+        visits.append(page)
+        rendered = "same" if page == "/cached/" else str(len(visits))
         headers = (("Content-Type", "text/html; charset=utf-8"), ("X-Render-Id", rendered))
         return http.Response(200, "HTTP/1.1", headers[: 1 if page == "/file/" else 2], b"")
 
@@ -49,9 +49,9 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     running = SimpleNamespace(url="", env={}, case=SimpleNamespace(project=kit()))
     assert queries.per_request(running, CASE, addresses) == 8 / 5
-    times = len(asked)
+    times = len(visits)
     assert queries.per_request(running, CASE, addresses) == 8 / 5
-    assert len(asked) == times, "what is known is not asked again"
+    assert len(visits) == times, "what is known is not asked again"
     assert queries.per_request(running, CASE, ("/static/a.css",)) == 0
 
 

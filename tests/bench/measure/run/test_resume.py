@@ -126,11 +126,11 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
 
     # The second trial's load on the tiny site does not matter here.
     run.main(arguments(["--resume", str(folder)]), sites.bed)
-    whole = read_run(folder)
-    assert whole.info.finished_at is not None
-    assert whole.trials[0] == stopped.trials[0]
-    assert len(whole.trials) == 2
-    assert len({trial.trial_id for trial in whole.trials}) == 2
+    resumed = read_run(folder)
+    assert resumed.info.finished_at is not None
+    assert resumed.trials[0] == stopped.trials[0]
+    assert len(resumed.trials) == 2
+    assert len({trial.trial_id for trial in resumed.trials}) == 2
 
 
 # ------------------------------------------------------------------------------------- refusals

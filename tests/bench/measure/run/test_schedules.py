@@ -58,14 +58,14 @@ def trial(item: Measurement, status: str = "ok", rates=RATES):
     identity = {name: getattr(record, name) for name in names}
     rate = rates.get(record.workload, rates)[record.stack]
     if item.rate or item.level != 16:
-        made = at_rate(item.level, 0.1 if item.level <= rate else 0.9, item.round, replace(TRIAL, **identity))
+        result = at_rate(item.level, 0.1 if item.level <= rate else 0.9, item.round, replace(TRIAL, **identity))
     else:
         noise = random.Random(f"{record.stack} {item.round}").uniform(1, 1.04)
-        made = changed(TRIAL, **identity, round=item.round, requests_per_second=rate * noise)
-    made = replace(made, trial_id=item.key)
+        result = changed(TRIAL, **identity, round=item.round, requests_per_second=rate * noise)
+    result = replace(result, trial_id=item.key)
     if status == "failed":
-        return failed(made)
-    return replace(made, status="ok" if status == "ok" else "discarded", reason=REASONS[status])
+        return failed(result)
+    return replace(result, status="ok" if status == "ok" else "discarded", reason=REASONS[status])
 
 
 class Play:
@@ -116,11 +116,11 @@ def test_a_disturbed_trial_is_made_again_a_few_times_and_then_counts():
 
 
 def test_discarded_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_new_ones():
-    whole = Play(TWO_ROUNDS, PAIR)
-    order = list(whole.outlook.certain)
-    made = [trial(order[0], "disturbed")] * (MAX_REPEATS + 1)
-    made += [trial(order[1], "discarded"), trial(order[2], "failed"), trial(order[3], "failed"), trial(order[3])]
-    play = Play(TWO_ROUNDS, PAIR, made)
+    complete = Play(TWO_ROUNDS, PAIR)
+    order = list(complete.outlook.certain)
+    trials = [trial(order[0], "disturbed")] * (MAX_REPEATS + 1)
+    trials += [trial(order[1], "discarded"), trial(order[2], "failed"), trial(order[3], "failed"), trial(order[3])]
+    play = Play(TWO_ROUNDS, PAIR, trials)
     assert [item.key for item in play.outlook.left] == [order[0].key, order[1].key]
     for _ in range(MAX_REPEATS + 1):
         assert play.replay.item.key == order[0].key
@@ -136,8 +136,8 @@ def test_steps_that_interference_discarded_are_made_again_and_those_of_an_overlo
     item = play.replay.item
     overloaded = replace(trial(replace(item, level=800)), status="discarded", reason="lost: 7 requests were not sent")
     busy = trial(replace(item, level=50), "disturbed")
-    made = [busy, busy, busy, trial(replace(item, level=200)), overloaded, overloaded]
-    again = Play(plan, [case("best")], made)
+    trials = [busy, busy, busy, trial(replace(item, level=200)), overloaded, overloaded]
+    again = Play(plan, [case("best")], trials)
     assert again.replay.item.level == 50
     again.replay.send(trial(again.replay.item))
     # 200 holds and 800 does not: the middle between them is next.
@@ -356,10 +356,10 @@ def schedule_of(kind, info, outlook, run):
 def once(kind, folder, allowed):
     """Begin a run, or resume it, until so many records were made."""
     run = read_run(folder) if folder.exists() else None
-    made = (*run.trials, *run.latency, *run.outcomes) if run else ()
+    earlier = (*run.trials, *run.latency, *run.outcomes) if run else ()
     plan = PLANS[kind]
     info = run.info if run else replace(INFO, plan=plan, cases=tuple(item.record for item in cases_of(kind)))
-    records = counting_steps(made) if plan.capacity else counting(made)
+    records = counting_steps(earlier) if plan.capacity else counting(earlier)
     outlook = Outlook(plan, () if kind == "faults" else records, Verified())
     replay = Replay(schedule_of(kind, info, outlook, run), records)
     if run:
@@ -368,14 +368,14 @@ def once(kind, folder, allowed):
         journal = session.begin(folder, "", info, lambda: ENVIRONMENT)
     bed = Killing(journal, allowed, MADE_BY.get(kind, invented), outlook)
     with Interrupts() as interrupts:
-        made_before = [record.key for record in made]
+        made_before = [record.key for record in earlier]
         Session(journal, replay, bed, Quiet(), made_before).go(interrupts, keep_going=True)
 
 
 def result(folder):
     run = read_run(folder)
-    made = [(record.key, record.status) for record in (*run.trials, *run.latency, *run.outcomes)]
-    return made, run.info.cases, run.info.dropped, run.info.ended_by
+    outcomes = [(record.key, record.status) for record in (*run.trials, *run.latency, *run.outcomes)]
+    return outcomes, run.info.cases, run.info.dropped, run.info.ended_by
 
 
 @pytest.mark.parametrize("kind", PLANS)
@@ -383,15 +383,15 @@ def test_a_run_that_is_killed_at_every_record_makes_the_same_trials(kind, tmp_pa
     latency()
     # A process is killed here, and no machine.
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    once(kind, whole, math.inf)
-    made, *_ = result(whole)
-    assert len(made) > 3 and {"ok", "discarded"} == {status for _, status in made}
-    for _ in made[:-1]:
+    uninterrupted, stopped = tmp_path / "whole", tmp_path / "stopped"
+    once(kind, uninterrupted, math.inf)
+    outcomes, *_ = result(uninterrupted)
+    assert len(outcomes) > 3 and {"ok", "discarded"} == {status for _, status in outcomes}
+    for _ in outcomes[:-1]:
         with pytest.raises(Killed):
             once(kind, stopped, 1)
     once(kind, stopped, 1)
-    assert result(stopped) == result(whole)
+    assert result(stopped) == result(uninterrupted)
     assert read_run(stopped).info.finished_at
 
 
@@ -431,7 +431,7 @@ class TimedRun:
 
     def go(self):
         """Make the trials; returns the stack and the round of each, and whether its loop was closed."""
-        made = []
+        trials = []
         while self.replay.item:
             deployment, began, items = self.replay.item.deployment, self.clock.now, []
             was_verified = self.verified.knows(deployment.stack, "none")
@@ -444,10 +444,10 @@ class TimedRun:
                 self.clock.now += seconds + warmup_s(seconds)
                 items.append(item)
                 self.replay.send(timed(item))
-                made.append((item.case.stack, item.round, item.rate is None))
+                trials.append((item.case.stack, item.round, item.rate is None))
             if was_verified:
                 self.outlook.was_up(deployment, self.clock.now - began, items)
-        return made
+        return trials
 
 
 def timed(item):
@@ -510,12 +510,12 @@ def test_how_many_trials_staircases_take_is_estimated_from_what_is_known():
 
 def held(name, *rates):
     """Trials of a case in a closed loop, round by round."""
-    made = []
+    trials = []
     for number, rate in enumerate(rates, 1):
         case_id = case(name).record.case_id
         identity = replace(TRIAL, trial_id=f"{name}~{number}", case_id=case_id, stack=name, round=number)
-        made.append(changed(identity, requests_per_second=rate))
-    return made
+        trials.append(changed(identity, requests_per_second=rate))
+    return trials
 
 
 CASES = [case("slow"), case("fast"), case("alike")]

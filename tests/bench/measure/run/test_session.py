@@ -106,13 +106,13 @@ def test_wrong_responses_are_never_measured_and_what_does_not_come_up_fails_alon
     stacks = ("one", "two", "three", "four")
     status, recorded = go(*(word for name in stacks for word in ("--stack", name)), "--rounds", "2")
     assert (status, recorded.info.finished_at is None) == (1, False)
-    found = {name: set() for name in stacks}
+    results = {name: set() for name in stacks}
     for trial in recorded.trials:
-        found[trial.stack].add((trial.status, trial.reason, trial.evidence.log))
+        results[trial.stack].add((trial.status, trial.reason, trial.evidence.log))
     wrong = "not measured, it gives wrong responses: 1 check failed: content"
     tired = "server exited with status 1: three is tired"
     logs = {name: [f"raw/{name}~none~r{number}/logs/server.log" for number in (1, 2)] for name in stacks}
-    assert found == {
+    assert results == {
         "one": {("ok", None, None)},
         "two": {("failed", wrong, "verify.jsonl")},
         "three": {("failed", tired, log) for log in logs["three"]},
@@ -236,8 +236,8 @@ def test_discarded_trials_are_no_verdict_on_a_commit(go, monkeypatch):
 
 @pytest.mark.servers
 def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path):
-    found = iter([0.9, 0.1])
-    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
+    shares = iter([0.9, 0.1])
+    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(shares))
     status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
     assert (status, [trial.status for trial in recorded.trials]) == (0, ["discarded", "ok"])
     assert len({trial.trial_id for trial in recorded.trials}) == 1
@@ -249,8 +249,8 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
 
 @pytest.mark.servers
 def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, sites, capsys, monkeypatch, tmp_path):
-    found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
-    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
+    shares = iter([0.9, 0.8, 0.75, 0.1, 0.1])
+    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(shares))
     sites.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
     folder = tmp_path / "run"
     with pytest.raises(BenchError) as error:

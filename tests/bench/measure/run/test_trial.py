@@ -28,9 +28,9 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def folder(tmp_path):
-    made = Folder(tmp_path / "run")
-    made.create(INFO, ENVIRONMENT)
-    return made
+    created = Folder(tmp_path / "run")
+    created.create(INFO, ENVIRONMENT)
+    return created
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ SYNC, ASYNC = ("sync", "gthread"), ("uvicorn",)
 
 def climb(capacity: float, number: int = 1, **changes) -> Staircase:
     """The staircase of a site with this capacity."""
-    made = Staircase(LIMIT)
-    while (rate := made.next_rate(rate_near(capacity), near=True)) is not None:
-        made.add(changed(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
-    return made
+    staircase = Staircase(LIMIT)
+    while (rate := staircase.next_rate(rate_near(capacity), near=True)) is not None:
+        staircase.add(changed(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
+    return staircase
 
 
 def searched(
@@ -143,8 +143,8 @@ def test_a_stack_that_fails_ends_the_search_with_the_reason():
 )
 def test_rounds_that_overlap_make_no_difference(rates, processes):
     done = [
-        Candidate(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
-        for number, found in enumerate(rates, 1)
+        Candidate(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(capacities, 1)})
+        for number, capacities in enumerate(rates, 1)
     ]
     assert plan().best(done).settings.processes == processes
 

@@ -100,8 +100,8 @@ def rounds_of(true: float, noise: float, rounds: int, chance: random.Random) -> 
 @pytest.mark.parametrize("noise", [0.02, 0.1])
 def test_noise_moves_the_capacity_to_neither_side(noise):
     chance = random.Random(3)
-    found = [rounds_of(700, noise, 1, chance)[0] for _ in range(300)]
-    assert 680 < statistics.mean((low * high) ** 0.5 for low, high in found) < 720
+    intervals = [rounds_of(700, noise, 1, chance)[0] for _ in range(300)]
+    assert 680 < statistics.mean((low * high) ** 0.5 for low, high in intervals) < 720
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])

@@ -44,8 +44,8 @@ def test_two_cases_have_the_interval_of_a_paired_t_test():
     one, two = (120.0, 260.0, 118.0, 131.0), (100.0, 205.0, 104.0, 109.0)
     logs = numpy.log(one) - numpy.log(two)
     interval = stats.t.interval(0.9, 3, logs.mean(), stats.sem(logs))
-    found = table(one, two).ratio(0, 1, confidence=0.9)
-    assert found == pytest.approx((math.exp(logs.mean()), *numpy.exp(interval)))
+    ratio = table(one, two).ratio(0, 1, confidence=0.9)
+    assert ratio == pytest.approx((math.exp(logs.mean()), *numpy.exp(interval)))
 
 
 @pytest.mark.parametrize("discarded", [0.0, 0.25])
@@ -68,10 +68,10 @@ def test_a_slow_round_is_no_noise():
 
 
 def test_a_ratio_and_its_inverse_agree():
-    found = Table(drawn(5, 3, 1))
-    estimate, low, high = found.ratio(2, 4)
-    assert found.ratio(4, 2) == pytest.approx((1 / estimate, 1 / high, 1 / low))
-    assert found.ratio(2, 2) == (1, 1, 1)
+    rates = Table(drawn(5, 3, 1))
+    estimate, low, high = rates.ratio(2, 4)
+    assert rates.ratio(4, 2) == pytest.approx((1 / estimate, 1 / high, 1 / low))
+    assert rates.ratio(2, 2) == (1, 1, 1)
 
 
 def test_one_round_says_nothing_about_noise():
@@ -79,32 +79,32 @@ def test_one_round_says_nothing_about_noise():
 
 
 def test_a_case_that_is_plainly_noisier_has_an_interval_of_its_own():
-    found = Table(drawn(8, 10, 4, noisy=6))
-    (_, low, high), (_, other_low, other_high) = found.ratio(0, 1), found.ratio(2, 1)
+    rates = Table(drawn(8, 10, 4, noisy=6))
+    (_, low, high), (_, other_low, other_high) = rates.ratio(0, 1), rates.ratio(2, 1)
     assert math.log(high / low) > 3 * math.log(other_high / other_low)
     assert math.log(other_high / other_low) == pytest.approx(0.09, abs=0.03)
 
 
 def test_missing_rounds_are_left_out_and_the_rest_is_compared():
-    found = table((100.0, None, 104.0, 98.0), (50.0, 80.0, None, 49.0), (None, 161.0, 100.0, 100.0))
-    assert found.ratio(0, 1)[0] == pytest.approx(2)
+    rates = table((100.0, None, 104.0, 98.0), (50.0, 80.0, None, 49.0), (None, 161.0, 100.0, 100.0))
+    assert rates.ratio(0, 1)[0] == pytest.approx(2)
     # The second round was fast: rates measured only there are corrected.
-    assert found.rate(1) < 60
+    assert rates.rate(1) < 60
 
 
 def test_cases_without_a_round_in_common_are_compared_by_others_and_stay_open():
-    found = table((100.0, None), (None, 100.0), (100.0, 50.0))
-    assert found.ratio(0, 1) == (pytest.approx(0.5), 0, math.inf)
-    assert found.decide().verdict == INCONCLUSIVE
+    rates = table((100.0, None), (None, 100.0), (100.0, 50.0))
+    assert rates.ratio(0, 1) == (pytest.approx(0.5), 0, math.inf)
+    assert rates.decide().verdict == INCONCLUSIVE
 
 
 @pytest.mark.parametrize("wrong", [0.0, -5.0, math.nan, math.inf])
 def test_what_is_no_rate_counts_as_missing(wrong):
-    found = table((wrong, wrong), (wrong, 10.0, 11.0), (5.0, 5.0, 5.4))
-    assert found.names == [1, 2]
-    assert found.ratio(1, 2)[0] == pytest.approx(2, rel=0.05)
+    rates = table((wrong, wrong), (wrong, 10.0, 11.0), (5.0, 5.0, 5.4))
+    assert rates.names == [1, 2]
+    assert rates.ratio(1, 2)[0] == pytest.approx(2, rel=0.05)
     with pytest.raises(KeyError):
-        found.ratio(0, 1)
+        rates.ratio(0, 1)
 
 
 @pytest.mark.parametrize("ask", [{"margin": -0.1}, {"margin": math.nan}, {"look": 0}, {"look": -1}])
@@ -122,22 +122,22 @@ def test_without_a_rate_nothing_is_decided(rates):
 
 
 def test_the_best_leads_when_the_others_are_slower_by_more_than_the_margin():
-    found = table((200.0, 201.0), *NEAR).decide()
-    assert (found.verdict, found.best, found.ties, set(found.slower)) == (LEADS, 0, (), {1, 2, 3, 4})
+    decision = table((200.0, 201.0), *NEAR).decide()
+    assert (decision.verdict, decision.best, decision.ties, set(decision.slower)) == (LEADS, 0, (), {1, 2, 3, 4})
     assert table((200.0, 201.0), *NEAR).decide(margin=1.0).verdict != LEADS
 
 
 def test_cases_tie_when_their_rounds_show_that_they_are_within_the_margin():
     alike = [(100.0, 100.1, 100.2), (100.1, 100.0, 100.3), (100.0, 100.2, 100.1), (50.0, 50.1, 50.1)]
-    found = table(*alike).decide()
-    assert (found.verdict, found.best, set(found.ties), found.slower) == (TIES, 1, {0, 2}, (3,))
+    decision = table(*alike).decide()
+    assert (decision.verdict, decision.best, set(decision.ties), decision.slower) == (TIES, 1, {0, 2}, (3,))
     noisy = table((120.0, 90.0, 100.0), (95.0, 118.0, 92.0), (90.0, 100.0, 121.0)).decide()
     assert (noisy.verdict, noisy.ties, len(noisy.open)) == (INCONCLUSIVE, (), 2)
 
 
 def test_later_looks_take_more_proof():
     rates = table((115.0, 116.0), *NEAR)
-    assert [rates.decide(look=look).verdict for look in (None, 1, 1000)] == [LEADS, LEADS, INCONCLUSIVE]
+    assert [rates.decide(look=number).verdict for number in (None, 1, 1000)] == [LEADS, LEADS, INCONCLUSIVE]
 
 
 def test_a_dropped_case_stays_slower_and_is_never_the_best():
@@ -147,8 +147,8 @@ def test_a_dropped_case_stays_slower_and_is_never_the_best():
 
 
 def test_one_round_drops_what_no_noise_explains_and_decides_nothing():
-    found = table(*[(100.0,)] * MIN_LEFT, (40.0,), (5.0,)).decide(look=1)
-    assert (found.verdict, found.slower) == (INCONCLUSIVE, (MIN_LEFT + 1,))
+    decision = table(*[(100.0,)] * MIN_LEFT, (40.0,), (5.0,)).decide(look=1)
+    assert (decision.verdict, decision.slower) == (INCONCLUSIVE, (MIN_LEFT + 1,))
     # The next round of these must show noise.
     assert len(table((1000.0,), *[(1.0 + case,) for case in range(9)]).decide(look=1).open) == MIN_LEFT - 1
 
@@ -165,7 +165,7 @@ def test_over_several_workloads_the_geometric_mean_counts():
     one = table((100.0, 101.0), (10.0, 10.1), (80.0, 79.5), (500.0, 501.0))
     other = table((10.0, 10.1), (100.0, 99.5), (80.0, 80.8))
     both = GeometricMean([one, other])
-    assert [found.decide().best for found in (one, other, both)] == [3, 1, 2]
+    assert [rates.decide().best for rates in (one, other, both)] == [3, 1, 2]
     assert both.decide().verdict == LEADS
     assert both.rate(0) == pytest.approx(math.sqrt(one.rate(0) * other.rate(0)))
     assert both.ratio(2, 0)[0] == pytest.approx(math.sqrt(one.ratio(2, 0)[0] * other.ratio(2, 0)[0]))
@@ -200,9 +200,9 @@ def test_rates_that_were_found_in_steps_differ_by_more_than_a_step():
     """Rounds that all end at the same steps have no noise, and still prove no more than the steps."""
     rates = {"a": dict.fromkeys((1, 2, 3), 560.0), "b": dict.fromkeys((1, 2, 3), 530.0), "c": {1: 100.0, 2: 100.0}}
     steps = {"a": 1.06, "b": 1.06, "c": 1.06}
-    found = Table(rates, steps)
-    assert found.ratio("a", "b") == pytest.approx((560 / 530, 560 / 530 / 1.06, 560 * 1.06 / 530))
-    assert (found.decide().verdict, found.decide().slower) == (INCONCLUSIVE, ("c",))
+    compared = Table(rates, steps)
+    assert compared.ratio("a", "b") == pytest.approx((560 / 530, 560 / 530 / 1.06, 560 * 1.06 / 530))
+    assert (compared.decide().verdict, compared.decide().slower) == (INCONCLUSIVE, ("c",))
     # Without a failed rate, the capacity may be any higher one.
     assert Table(rates, {**steps, "c": math.inf}).decide().open == ("b", "c")
 

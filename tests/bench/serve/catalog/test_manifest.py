@@ -201,9 +201,9 @@ def test_a_declaration_of_a_server_holds_unless_one_before_it_makes_it_good():
     always = manifest.Declaration("two-lengths", "it takes both")
 
     def declared(stack: str, layer: str) -> tuple[manifest.Declaration, ...]:
-        found = known.stacks[stack]
-        inner = msgspec.structs.replace(found.servers[0], declares=(one, always))
-        changed = msgspec.structs.replace(found, servers=(inner, *found.servers[1:]))
+        original = known.stacks[stack]
+        inner = msgspec.structs.replace(original.servers[0], declares=(one, always))
+        changed = msgspec.structs.replace(original, servers=(inner, *original.servers[1:]))
         return compatibility.declared((known.layers[layer],), changed)
 
     assert {one, always} <= set(declared("waitress", "none"))

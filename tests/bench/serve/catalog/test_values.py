@@ -36,8 +36,8 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
 
 def test_the_site_knows_each_name_that_is_served():
     chosen = catalog.read().values["bench"].changed({"server_names": "127.0.0.1 shop.example *.b.example"})
-    found = render.text(chosen.env["ALLOWED_HOSTS"], {**chosen.names, **values.derived(chosen.names)}, "ALLOWED_HOSTS")
-    assert set(found.split(",")) == {"127.0.0.1", "localhost", "shop.example", ".b.example"}
+    hosts = render.text(chosen.env["ALLOWED_HOSTS"], {**chosen.names, **values.derived(chosen.names)}, "ALLOWED_HOSTS")
+    assert set(hosts.split(",")) == {"127.0.0.1", "localhost", "shop.example", ".b.example"}
 
 
 @pytest.mark.parametrize("name", ["processes", "threads", "web_processes"])
@@ -121,13 +121,13 @@ def own(tmp_path, text: str) -> str:
 def test_an_own_file_changes_production_and_wins_over_the_stack(tmp_path):
     known = catalog.read()
     path = own(tmp_path, "processes = 3\nthreads = 2\n\n[env]\nDEBUG = 0\n\n[places]\nport = 8443\n")
-    found = known.value_set(path)
-    case = for_files("gunicorn", values=found)
+    chosen = known.value_set(path)
+    case = for_files("gunicorn", values=chosen)
     assert (case.settings["processes"], case.settings["threads"]) == (3, 2)
-    assert (found.env["DEBUG"], found.places["port"]) == ("0", 8443)
+    assert (chosen.env["DEBUG"], chosen.places["port"]) == ("0", 8443)
     production = known.value_set("production")
-    assert found.places["conf"] == production.places["conf"]
-    assert found.names["web_processes"] == production.names["web_processes"]
+    assert chosen.places["conf"] == production.places["conf"]
+    assert chosen.names["web_processes"] == production.names["web_processes"]
 
 
 def test_an_own_file_may_have_another_base(tmp_path):
@@ -148,9 +148,9 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, message):
     path = own(tmp_path, text)
     with pytest.raises(BenchError) as refused:
         catalog.read().value_set(path)
-    found = str(refused.value)
-    assert found.startswith(f"{path}: {message}"), found
-    assert "\n" not in found
+    line = str(refused.value)
+    assert line.startswith(f"{path}: {message}"), line
+    assert "\n" not in line
 
 
 def test_a_missing_file_is_named():

@@ -108,12 +108,12 @@ def test_what_setup_makes_is_made_again_when_it_would_be_another(new_project, ow
         filled()
         assert done == ["first", "first"]
         return
-    said = (folder / "pyproject.toml").read_text()
-    (folder / "pyproject.toml").write_text(said.replace("first", "broken"))
+    text = (folder / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text(text.replace("first", "broken"))
     for _ in range(2):
         with pytest.raises(BenchError):
             filled()
-    (folder / "pyproject.toml").write_text(said.replace("first", "second"))
+    (folder / "pyproject.toml").write_text(text.replace("first", "second"))
     filled()
     assert done == ["first", "broken", "broken", "second"]
 
@@ -197,14 +197,14 @@ def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(the
     monkeypatch.setenv("DATABASE_URL", "postgresql://of/the-shell")
     project = theirs({}, default=POSTGRESQL)
     assert database.parse(project, "").label == AS_IS, "what an empty DATABASE_URL asks for"
-    asked = []
-    monkeypatch.setattr(deployment, "deployed", lambda case, **how: contextlib.nullcontext(asked.append(case)))
+    started = []
+    monkeypatch.setattr(deployment, "deployed", lambda case, **how: contextlib.nullcontext(started.append(case)))
     case = bare(catalog.read().stack("gunicorn"), project=project, database=database.parse(project, None))
     running = SimpleNamespace(case=case, env={"DATABASE_URL": ""}, services=None)
     running._on_same_database = functools.partial(Running._on_same_database, running)
     with Running.beside(running):
         pass
-    assert asked[0].database == Database(AS_IS)
+    assert started[0].database == Database(AS_IS)
     private = Database("postgresql", service="postgresql", is_created=True).again("postgresql://its/url")
     assert private == Database("postgresql", "postgresql://its/url"), "its service is not started again"
 
@@ -240,8 +240,8 @@ def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
         assert lock.name.startswith("sqlite-")
     # Its own copy has one lock for all who name it.
     (tmp_path / "var" / "data").mkdir()
-    for made in (True, False):
-        chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", is_created=made)
+    for is_created in (True, False):
+        chosen = Database("sqlite", f"sqlite:///{tmp_path}/var/data/db.sqlite3", is_created=is_created)
         with database.in_use(open_project(), chosen, is_exclusive=True):
             assert [path.name for path in (tmp_path / "var" / "data").iterdir()] == ["db.sqlite3.lock"]
 

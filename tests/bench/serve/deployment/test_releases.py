@@ -32,35 +32,35 @@ def releases(tmp_path, monkeypatch):
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     layout = Layout(run_dir, run_dir / "run")
-    made = Releases(small, layout, identity)
-    monkeypatch.setattr(made, "collect_static", lambda folder: None)
+    copies = Releases(small, layout, identity)
+    monkeypatch.setattr(copies, "collect_static", lambda folder: None)
     places = layout.places(small, identity, 8000)
-    return made, made.begin(places)
+    return copies, copies.begin(places)
 
 
 def test_the_first_release_is_a_copy_that_current_leads_to(releases):
-    made, places = releases
-    assert (places.project, places.static_root) == (str(made.current), str(made.static_root))
-    assert made.current.is_symlink()
-    assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "bench", "manage.py", "var"]
-    assert list((made.current / "var").iterdir()) == []
-    assert (made.static_root / "x.css").read_text() == "x"
+    copies, places = releases
+    assert (places.project, places.static_root) == (str(copies.current), str(copies.static_root))
+    assert copies.current.is_symlink()
+    assert sorted(path.name for path in copies.current.iterdir()) == ["__pycache__", "app", "bench", "manage.py", "var"]
+    assert list((copies.current / "var").iterdir()) == []
+    assert (copies.static_root / "x.css").read_text() == "x"
 
 
 def test_a_folder_of_results_is_in_no_release(releases, tmp_path):
-    made, _ = releases
-    project = made.project.folder
+    copies, _ = releases
+    project = copies.project.folder
     for place in (project / "measured" / "raw" / "one", project / "app" / "kept"):
         place.mkdir(parents=True)
         (place / "log.txt").touch()
     (project / "measured" / "run.json").touch()
-    copy = made.add("2")
+    copy = copies.add("2")
     assert (copy / "app" / "kept" / "log.txt").is_file()
     assert not (copy / "measured").exists()
 
 
 def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path):
-    made, _ = releases
+    copies, _ = releases
     theirs, facts = (
         tmp_path / "theirs",
         SimpleNamespace(
@@ -83,8 +83,8 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
         (theirs / name).write_text("")
     (theirs / "lost").symlink_to("/no/such/file")
     project = SimpleNamespace(overlaid=True, folder=theirs, facts=facts, python=sys.executable)
-    made.project = project
-    folder = made.add("2")
+    copies.project = project
+    folder = copies.add("2")
     assert all(
         (folder / name).is_file()
         for name in (*needed, "bench/serve/inside/release.py", "bench/serve/inside/templates/probes/mark.html")
@@ -96,22 +96,22 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
 
 
 def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path):
-    made, _ = releases
+    copies, _ = releases
     project = SimpleNamespace(
         overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}, media_root=None)
     )
-    made.project = project
+    copies.project = project
     with pytest.raises(BenchError, match=r"/gone: cannot be copied into a release: No such file or directory$"):
-        made.add("2")
+        copies.add("2")
 
 
 def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
-    made, _ = releases
-    folder = made.add("2", lambda folder: (folder / "app" / "code.py").write_text("VERSION = 2\n"))
-    assert (made.current / "app" / "code.py").read_text() == "VERSION = 1\n"
-    made.switch(folder)
-    assert (made.current / "app" / "code.py").read_text() == "VERSION = 2\n"
-    assert (made.project.folder / "app" / "code.py").read_text() == "VERSION = 1\n"
+    copies, _ = releases
+    folder = copies.add("2", lambda folder: (folder / "app" / "code.py").write_text("VERSION = 2\n"))
+    assert (copies.current / "app" / "code.py").read_text() == "VERSION = 1\n"
+    copies.switch(folder)
+    assert (copies.current / "app" / "code.py").read_text() == "VERSION = 2\n"
+    assert (copies.project.folder / "app" / "code.py").read_text() == "VERSION = 1\n"
     # Compiled, as an installer would.
     assert list((folder / "app" / "__pycache__").glob("code.*.pyc"))
 

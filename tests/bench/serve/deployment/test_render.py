@@ -31,7 +31,7 @@ def files_of(stack: str, server: str, layer: str = "none") -> dict[str, list[str
     case = bare(catalog.read().stack(stack), *catalog.read().joined_layers(layer))
     chosen = next(item for item in case.servers if item.name == server)
     files = render.server_files(chosen, case)
-    return {name: [str(path.relative_to(paths.DEPLOY)) for path in found] for name, found in files.items()}
+    return {name: [str(path.relative_to(paths.DEPLOY)) for path in templates] for name, templates in files.items()}
 
 
 def test_the_file_of_a_layer_lies_over_that_of_the_server():

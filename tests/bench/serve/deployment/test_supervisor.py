@@ -47,14 +47,14 @@ SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 @pytest.fixture
 def deployed(tmp_path):
-    made = []
+    deployments = []
 
     def make(**commands):
-        made.append(Deployed(tmp_path, **commands))
-        return made[-1]
+        deployments.append(Deployed(tmp_path, **commands))
+        return deployments[-1]
 
     yield make
-    for one in made:
+    for one in deployments:
         supervise.stop(one.processes)
 
 
@@ -64,16 +64,16 @@ def test_the_second_is_that_of_the_units():
 
 
 def test_what_is_killed_is_started_again_after_its_second(deployed, tmp_path):
-    said = []
+    messages = []
     running = deployed(cache=SLEEPS, other=SLEEPS)
     first, other = running.processes
-    keeper = Supervisor(running, said.append)
+    keeper = Supervisor(running, messages.append)
     keeper.step()
     first.popen.kill()
     assert keeper.wait(lambda: keeper.deaths and keeper.deaths[0].again_s, 10)
     again, same = running.processes
     assert same is other and again.pid != first.pid and again.popen.poll() is None
-    assert said == [
+    assert messages == [
         f"cache was killed by SIGKILL; see {tmp_path / 'cache.log'}; it is started again in 1 s",
         "cache was started again",
     ]
@@ -97,27 +97,27 @@ def test_one_that_is_restarted_within_its_second_runs_once(deployed):
 
 def test_one_that_dies_again_and_again_is_tried_again_and_says_so(deployed, monkeypatch, tmp_path):
     monkeypatch.setattr(supervisor, "RESTART_S", 0)
-    said = []
-    keeper = Supervisor(deployed(server=[sys.executable, "-c", "print('no certificate'); exit(3)"]), said.append)
+    messages = []
+    keeper = Supervisor(deployed(server=[sys.executable, "-c", "print('no certificate'); exit(3)"]), messages.append)
     assert keeper.wait(lambda: len(keeper.deaths) == 4, 20)
     log = tmp_path / "server.log"
-    assert said[0] == f"server exited with status 3: no certificate; see {log}; it is started again in 0 s"
-    assert said[3] == "server was started again, for the 2nd time"
-    assert said[5] == "server was started again, for the 3rd time"
+    assert messages[0] == f"server exited with status 3: no certificate; see {log}; it is started again in 0 s"
+    assert messages[3] == "server was started again, for the 2nd time"
+    assert messages[5] == "server was started again, for the 3rd time"
 
 
 def test_one_that_cannot_be_executed_any_more_is_tried_again(deployed, monkeypatch, tmp_path):
     monkeypatch.setattr(supervisor, "RESTART_S", 0)
-    said = []
+    messages = []
     running = deployed(server=SLEEPS)
-    keeper = Supervisor(running, said.append)
+    keeper = Supervisor(running, messages.append)
     running.commands["server"] = [str(tmp_path / "gone")]
     running.processes[0].popen.kill()
     assert keeper.wait(lambda: len(keeper.deaths) == 3, 10)
-    assert said[1].startswith("server: cannot start")
-    assert "gone: No such file or directory; see " in said[1]
+    assert messages[1].startswith("server: cannot start")
+    assert "gone: No such file or directory; see " in messages[1]
     running.commands["server"] = SLEEPS
-    assert keeper.wait(lambda: said[-1].startswith("server was started again"), 10)
+    assert keeper.wait(lambda: messages[-1].startswith("server was started again"), 10)
 
 
 def test_the_rest_of_its_processes_is_killed_first(deployed, tmp_path):

@@ -19,11 +19,11 @@ from tests.cases import for_files, resolved
 
 
 def test_programs_print_their_version_once_and_side_by_side(monkeypatch):
-    asked: collections.Counter[tuple[str, ...]] = collections.Counter()
+    calls: collections.Counter[tuple[str, ...]] = collections.Counter()
     two = threading.Barrier(2)
 
     def version(argv):
-        asked[argv] += 1
+        calls[argv] += 1
         # A program is started while another has printed nothing yet.
         two.wait(timeout=60)
         return "1.2"
@@ -33,20 +33,20 @@ def test_programs_print_their_version_once_and_side_by_side(monkeypatch):
     monkeypatch.setattr(compatibility, "version_command", lambda item: (item.name,))
     with ThreadPoolExecutor(2) as threads:
         _read_versions(threads, [one, other, one])
-    assert asked == {("memcached",): 1, ("redis",): 1}
+    assert calls == {("memcached",): 1, ("redis",): 1}
 
 
 def test_python_servers_are_not_started_for_their_version(monkeypatch):
     monkeypatch.setattr(programs, "version", lambda argv: "started")
-    found = versions([resolved("gunicorn"), resolved("uvicorn")], "none")
-    assert found == {name: importlib.metadata.version(name) for name in ("gunicorn", "uvicorn")}
+    by_name = versions([resolved("gunicorn"), resolved("uvicorn")], "none")
+    assert by_name == {name: importlib.metadata.version(name) for name in ("gunicorn", "uvicorn")}
 
 
 def test_versions_are_those_of_the_servers_services_and_database_of_a_case(monkeypatch):
     monkeypatch.setattr(programs, "version", lambda argv: "1.2")
     monkeypatch.setattr(programs, "find", lambda *where: Path("/bin/true"))
-    found = versions([for_files("nginx-uwsgi")], "sqlite")
-    assert found == {"uwsgi": "1.2", "nginx": "1.2", "sqlite": sqlite3.sqlite_version}
+    by_name = versions([for_files("nginx-uwsgi")], "sqlite")
+    assert by_name == {"uwsgi": "1.2", "nginx": "1.2", "sqlite": sqlite3.sqlite_version}
 
 
 def test_without_a_web_server_the_one_of_most_stacks_is_named_with_its_installation(monkeypatch):

@@ -30,8 +30,8 @@ def size(cpus: float, memory_mb: int) -> Size:
     ],
 )
 def test_processors_and_memory_limit_it(cpus, memory_mb, worker_mb, threads, number):
-    found, reason = workers.fitting(size(cpus, memory_mb), worker_mb, threads)
-    assert found == number
+    count, reason = workers.fitting(size(cpus, memory_mb), worker_mb, threads)
+    assert count == number
     assert f"processes=auto: {number}, " in reason and "size test" in reason
 
 
@@ -59,17 +59,17 @@ def fake_root(folder, groups):
 
 
 def test_a_case_has_the_number_and_says_why():
-    found = cases.must_resolve(
+    case = cases.must_resolve(
         kit(), "gunicorn", size="silver", changes={"processes": "auto", "threads": 1}, database=NO_DATABASE
     )
-    assert found.settings["processes"] == 3
-    assert any(note.startswith("processes=auto: 3, limited by the processors of size silver") for note in found.notes)
-    assert not any("1 processors" in note for note in found.notes)
+    assert case.settings["processes"] == 3
+    assert any(note.startswith("processes=auto: 3, limited by the processors of size silver") for note in case.notes)
+    assert not any("1 processors" in note for note in case.notes)
 
 
 def test_a_server_of_one_process_keeps_it():
-    found = cases.must_resolve(kit(), "waitress", size="gold", changes={"processes": "auto"}, database=NO_DATABASE)
-    assert found.settings["processes"] == 1
+    case = cases.must_resolve(kit(), "waitress", size="gold", changes={"processes": "auto"}, database=NO_DATABASE)
+    assert case.settings["processes"] == 1
 
 
 def test_nothing_is_known_of_a_host_without_a_size():
@@ -83,5 +83,5 @@ def test_the_memory_of_a_worker_is_measured():
 
 
 def test_it_is_a_value_of_a_variant_too():
-    found = cases.must_resolve(kit(), "gunicorn@processes=auto,threads=1", size="silver", database=NO_DATABASE)
-    assert (found.stack.name, found.settings["processes"]) == ("gunicorn@processes=auto,threads=1", 3)
+    case = cases.must_resolve(kit(), "gunicorn@processes=auto,threads=1", size="silver", database=NO_DATABASE)
+    assert (case.stack.name, case.settings["processes"]) == ("gunicorn@processes=auto,threads=1", 3)

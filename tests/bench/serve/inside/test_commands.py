@@ -189,12 +189,12 @@ def test_bytes_and_streams_come_as_they_are():
 def test_a_write_to_the_database_is_told(tmp_path: Path):
     env = {"BENCHAPP_PROBES": "1", "DATABASE_URL": f"sqlite:///{tmp_path / 'new.sqlite3'}"}
     manage("migrate", "--verbosity", "0", **env)
-    told = []
+    written = []
     for words in ([], ["createsuperuser", "--noinput", "--username", "ann", "--email", "ann@example.org"], []):
         if words:
             assert manage(*words, DJANGO_SUPERUSER_PASSWORD="secret", **env).returncode == 0
-        told.append(json.loads(manage("writtenrows", **env).stdout)["written"])
-    assert told[0] != told[1] == told[2]
+        written.append(json.loads(manage("writtenrows", **env).stdout)["written"])
+    assert written[0] != written[1] == written[2]
 
 
 def test_static_files_are_read_too(db: None):
@@ -263,19 +263,19 @@ def test_accounts_are_ordinary_and_each_one_new(db: None):
 
 
 def test_superusers_are_made_if_the_description_says_so(db: None):
-    (made,) = created("--superuser")
-    user = get_user_model().objects.get(username=made["username"])
-    assert user.is_staff and user.is_superuser and user.check_password(made["password"])
-    run("verifyaccount", "delete", made["username"])
+    (account,) = created("--superuser")
+    user = get_user_model().objects.get(username=account["username"])
+    assert user.is_staff and user.is_superuser and user.check_password(account["password"])
+    run("verifyaccount", "delete", account["username"])
     assert not get_user_model().objects.filter(is_superuser=True).exists()
 
 
 def test_accounts_may_be_known_by_their_address(db: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(get_user_model(), "USERNAME_FIELD", "email")
-    (made,) = created()
-    user = get_user_model().objects.get(email=made["username"])
-    assert made["username"].endswith(MAIL) and user.check_password(made["password"])
-    run("verifyaccount", "delete", made["username"])
+    (account,) = created()
+    user = get_user_model().objects.get(email=account["username"])
+    assert account["username"].endswith(MAIL) and user.check_password(account["password"])
+    run("verifyaccount", "delete", account["username"])
     assert not get_user_model().objects.filter(pk=user.pk).exists()
 
 

@@ -26,18 +26,18 @@ def counted(url: str, *pages: str, **env: str) -> dict:
 
 
 def test_without_a_layer_a_page_runs_as_many_queries_each_time(database):
-    found = counted(database, "/", "/login/")
-    assert found["/"]["cold"] == found["/"]["warm"] >= 5
-    assert found["/login/"] == {"cold": 0, "warm": 0}
+    counts = counted(database, "/", "/login/")
+    assert counts["/"]["cold"] == counts["/"]["warm"] >= 5
+    assert counts["/login/"] == {"cold": 0, "warm": 0}
 
 
 def test_a_layer_saves_the_queries_of_a_warm_page(database):
-    found = counted(database, "/", CACHING_FRAGMENTS="1")
-    assert found["/"]["warm"] < found["/"]["cold"]
+    counts = counted(database, "/", CACHING_FRAGMENTS="1")
+    assert counts["/"]["warm"] < counts["/"]["cold"]
     assert counted(database, "/", CACHING_PAGE_CACHE="1")["/"]["warm"] == 0
 
 
 def test_it_stores_no_page_for_a_server(database, tmp_path):
-    found = counted(database, "/", CACHING_STATICGENERATOR_ROOT=str(tmp_path))
-    assert found["/"]["cold"] == found["/"]["warm"]
+    counts = counted(database, "/", CACHING_STATICGENERATOR_ROOT=str(tmp_path))
+    assert counts["/"]["cold"] == counts["/"]["warm"]
     assert list(tmp_path.iterdir()) == []

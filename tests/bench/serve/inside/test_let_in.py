@@ -77,14 +77,14 @@ def test_asynchronous_middleware_lets_probes_in_too():
 
 
 def test_what_a_probe_responds_to_itself_is_no_refusal():
-    asked = []
+    requests = []
 
     def forbidden(request: HttpRequest) -> HttpResponse:
-        asked.append(request)
+        requests.append(request)
         return HttpResponse(status=403, headers={"X-Render-Id": "1"})
 
     middleware = let_in.letting_in(lambda get_response: get_response)(forbidden)
-    assert (status(middleware, PROBE), len(asked)) == (403, 1)
+    assert (status(middleware, PROBE), len(requests)) == (403, 1)
 
 
 def test_middleware_of_others_is_as_it_is():

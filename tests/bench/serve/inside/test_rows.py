@@ -40,13 +40,13 @@ def invalidated(client, settings):
     """The invalidations that the layers receive."""
     # Without a layer no write is watched.
     settings.CACHING_LAYERS = {"page-cache": {}}
-    found = []
+    received = []
 
     def receive(stale, **kwargs):
-        found.append(stale)
+        received.append(stale)
 
     pages_invalidated.connect(receive)
-    yield found
+    yield received
     pages_invalidated.disconnect(receive)
 
 
@@ -88,11 +88,11 @@ def test_a_silent_write_invalidates_nothing(client, rows, invalidated, what):
     invalidated.clear()
     title = write(client, state, what)["title"]
     assert invalidated == []
-    found = client.get(state["post_page"])
+    response = client.get(state["post_page"])
     if what == "update-silently":
-        assert title != state["title"] and title in found.content.decode()
+        assert title != state["title"] and title in response.content.decode()
     else:
-        assert (title, found.status_code) == (None, 404)
+        assert (title, response.status_code) == (None, 404)
     if what != "remove-silently":
         write(client, state, "remove")
     assert counted() == before
@@ -101,9 +101,9 @@ def test_a_silent_write_invalidates_nothing(client, rows, invalidated, what):
 def test_a_write_that_is_rolled_back_changes_and_invalidates_nothing(client, rows, invalidated):
     state = client.post("/__probe__/rows/").json()
     invalidated.clear()
-    found = write(client, state, "roll-back")
-    never = found.pop("never")
-    assert found | {"never": []} == state
+    result = write(client, state, "roll-back")
+    never = result.pop("never")
+    assert result | {"never": []} == state
     assert invalidated == []
     # The response names the written texts, so that pages can be searched for them.
     assert len(set(never)) == 3

@@ -52,10 +52,10 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
     statuses, body, *_ = done.stdout.split("\n")
     assert json.loads(statuses) == [status] * len(PATHS), done.stderr
     if status == 200:
-        found = json.loads(body)
-        assert (found["client"], found["prefix"]) == ("203.0.113.9", sys.prefix)
-        assert (found["token_cookie"], found["has_sessions"]) == ("csrftoken", True)
-        assert found["admin_login"] == "/admin/login/"
+        document = json.loads(body)
+        assert (document["client"], document["prefix"]) == ("203.0.113.9", sys.prefix)
+        assert (document["token_cookie"], document["has_sessions"]) == ("csrftoken", True)
+        assert document["admin_login"] == "/admin/login/"
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
     env |= {"BENCHAPP_ALLOWED_HOSTS": "127.0.0.1"}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, text=True)
     _, said, *page = done.stdout.split("\n")
-    found = json.loads(said)
-    assert (found["token_cookie"], found["has_sessions"]) == known
-    assert found["admin_login"] == ""
+    document = json.loads(said)
+    assert (document["token_cookie"], document["has_sessions"]) == known
+    assert document["admin_login"] == ""
     # Links have the prefix of its settings, which the client does not send.
     shown = "".join(page)
     assert "/__probe__/page/x/" in shown and "/shop/__probe__" not in shown

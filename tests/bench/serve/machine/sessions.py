@@ -9,11 +9,11 @@ import psutil
 
 def members(session: int) -> list[int]:
     """The processes of a session, the zombies aside."""
-    found = []
+    pids = []
     for process in psutil.process_iter(["status"]):
         try:
             if os.getsid(process.pid) == session and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
+                pids.append(process.pid)
         except ProcessLookupError:
             continue
-    return found
+    return pids

@@ -155,13 +155,13 @@ def test_a_user_without_permission_learns_how_to_get_it(tmp_path, monkeypatch):
 @pytest.fixture
 def group():
     try:
-        made = cgroups.group()
-        made.create(LIMITS)
+        created = cgroups.group()
+        created.create(LIMITS)
     except Unavailable as error:
         pytest.skip(str(error))
-    yield made
-    made.remove()
-    assert not any(folder.exists() for folder in made.folders)
+    yield created
+    created.remove()
+    assert not any(folder.exists() for folder in created.folders)
 
 
 @pytest.fixture
@@ -223,8 +223,8 @@ def test_a_group_is_removed_with_whatever_still_runs_in_it(group, python):
 
 def test_the_sizes_are_those_of_the_report_and_of_a_container():
     limited = [size for size in catalog.read().sizes.values() if size.is_limited]
-    found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in limited}
-    assert found == {
+    by_name = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in limited}
+    assert by_name == {
         "bronze": (128, 256, 1),
         "silver": (384, 512, 1),
         "gold": (1024, 1536, 2),

@@ -49,8 +49,8 @@ def test_programs_started_in_the_block_stay_on_its_cores():
     before = os.sched_getaffinity(0)
     last = max(before)
     with cpu_affinity.pinned({"load": (last,)}, "load"):
-        said = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"], capture_output=True, text=True
         )
-    assert said.stdout.strip() == f"[{last}]"
+    assert done.stdout.strip() == f"[{last}]"
     assert os.sched_getaffinity(0) == before

@@ -67,13 +67,13 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
 
 def test_a_python_that_a_namespace_shows_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
-    found = identity.worker(paths.KIT)
-    assert found.notice.startswith(
+    worker = identity.worker(paths.KIT)
+    assert worker.notice.startswith(
         f"servers run as nobody, who cannot read {CLOSED}; only this path is bind-mounted for them"
     )
     # A killed instrument ends it, by the signal that it ends best by.
-    at = found.prefix.index("--pdeathsig")
-    assert (found.prefix[at + 1], found.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")
+    at = worker.prefix.index("--pdeathsig")
+    assert (worker.prefix[at + 1], worker.ending_by("INT").prefix[at + 1]) == ("TERM", "INT")
 
 
 def test_an_unknown_user_is_named(monkeypatch):
@@ -90,9 +90,9 @@ def test_an_unknown_user_is_named(monkeypatch):
 
 
 def test_started_as_root_a_worker_is_an_ordinary_user_of_the_same_python(tmp_path):
-    found = identity.worker(tmp_path)
+    worker = identity.worker(tmp_path)
     text = "import os, sys; print(os.geteuid() == 0, sys.version.split()[0], sys.base_prefix)"
-    done = subprocess.run([*found.prefix, sys.executable, "-c", text], capture_output=True, text=True, cwd="/")
+    done = subprocess.run([*worker.prefix, sys.executable, "-c", text], capture_output=True, text=True, cwd="/")
     assert done.stdout.split() == ["False", sys.version.split()[0], sys.base_prefix], done.stderr
 
 
@@ -108,11 +108,11 @@ def test_a_worker_sees_its_own_folder_in_a_closed_directory_and_nothing_else_of_
     (closed / "secret").write_text("text")
     closed.chmod(0o700)
     try:
-        found = identity.worker(own)
+        worker = identity.worker(own)
     except BenchError as error:
         pytest.skip(str(error))
     text = f"cat {own}/file; echo; ls -R {closed}; grep CapEff /proc/self/status"
-    done = subprocess.run([*found.prefix, "/bin/sh", "-c", text], capture_output=True, text=True, cwd="/")
+    done = subprocess.run([*worker.prefix, "/bin/sh", "-c", text], capture_output=True, text=True, cwd="/")
     assert done.stdout.split()[0] == "text", done.stderr
     assert "secret" not in done.stdout
     assert "other" not in done.stdout

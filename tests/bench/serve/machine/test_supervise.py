@@ -73,8 +73,8 @@ def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
 
 
 def test_a_server_that_gives_up_after_refused_settings_is_reported_with_their_fault(started, tmp_path):
-    said = "django.core.exceptions.ImproperlyConfigured: SECRET_KEY is not set\\nWorker failed to boot"
-    process = started("-c", f"import sys; sys.exit('{said}')")
+    message = "django.core.exceptions.ImproperlyConfigured: SECRET_KEY is not set\\nWorker failed to boot"
+    process = started("-c", f"import sys; sys.exit('{message}')")
     with pytest.raises(DeploymentError) as caught:
         supervise.wait_accepting(process, Address("127.0.0.1", ports.free_port()), 10)
     assert str(caught.value) == f"it exited with status 1: SECRET_KEY is not set; see {tmp_path / 'it.log'}"

@@ -16,14 +16,14 @@ Files = dict[str, str]
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Files]:
     """A function for the text of each file of a production host, by its name below the rendered directory."""
-    made: dict[tuple, Files] = {}
+    files_by_key: dict[tuple, Files] = {}
 
     def render(stack: str, layer: str = "none", **changes: object) -> Files:
         key = (stack, layer, *changes.items())
-        if key not in made:
+        if key not in files_by_key:
             folder: Path = tmp_path_factory.mktemp("rendered") / "out"
             written = one_host.write(production(stack, layer, **changes), folder)
-            made[key] = {str(path.relative_to(folder)): path.read_text("utf-8") for path in written}
-        return made[key]
+            files_by_key[key] = {str(path.relative_to(folder)): path.read_text("utf-8") for path in written}
+        return files_by_key[key]
 
     return render

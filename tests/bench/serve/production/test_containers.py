@@ -44,14 +44,14 @@ WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *A
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
     """A function for the directory of a form, which is written once."""
-    made: dict[tuple, Path] = {}
+    folders: dict[tuple, Path] = {}
 
     def render(stack: str, form: str, layer: str = "none", size: str = "unlimited", **changes: object) -> Path:
         key = (stack, form, layer, size, *changes.items())
-        if key not in made:
-            made[key] = tmp_path_factory.mktemp("rendered") / "out"
-            containers.write(production(stack, layer, size=size, **changes), made[key], form)
-        return made[key]
+        if key not in folders:
+            folders[key] = tmp_path_factory.mktemp("rendered") / "out"
+            containers.write(production(stack, layer, size=size, **changes), folders[key], form)
+        return folders[key]
 
     return render
 
@@ -67,8 +67,8 @@ def read(path: Path):
 
 def one(folder: Path, kind: str, name: str = "site.yaml") -> dict:
     """The manifest of that kind."""
-    (found,) = [item for item in yaml.safe_load_all((folder / name).read_text("utf-8")) if item["kind"] == kind]
-    return found
+    (manifest,) = [item for item in yaml.safe_load_all((folder / name).read_text("utf-8")) if item["kind"] == kind]
+    return manifest
 
 
 def of_compose(folder: Path) -> dict[str, dict]:
@@ -84,8 +84,8 @@ def pod(folder: Path) -> dict:
 
 def of_pod(folder: Path) -> dict[str, dict]:
     """The containers of the pod, in the order in which they start."""
-    found = pod(folder)
-    return {container["name"]: container for container in [*found.get("initContainers", []), *found["containers"]]}
+    spec = pod(folder)
+    return {container["name"]: container for container in [*spec.get("initContainers", []), *spec["containers"]]}
 
 
 def of_docker_compose(folder: Path, secrets: str, **env: str) -> dict[str, dict]:
@@ -137,9 +137,9 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
         assert not {"privileged", "cap_add"} & of.keys()
     for of in of_compose(folder).values():
         assert of["stop_grace_period"] == "35s"
-    found = pod(rendered(stack, "kubernetes", layer))
-    assert found["securityContext"]["runAsNonRoot"] and not found["automountServiceAccountToken"]
-    everything = [*found.get("initContainers", []), *found["containers"]]
+    spec = pod(rendered(stack, "kubernetes", layer))
+    assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"]
+    everything = [*spec.get("initContainers", []), *spec["containers"]]
     for of in everything:
         assert of["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -148,7 +148,7 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
         }
     mounted = [of["name"] for of in everything if "tls" in {mount["name"] for mount in of["volumeMounts"]}]
     # Only the server that terminates TLS has the key; stacks without a web server terminate none.
-    expected = [] if stack in WITHOUT_TLS else [found["containers"][0]["name"]]
+    expected = [] if stack in WITHOUT_TLS else [spec["containers"][0]["name"]]
     assert (tls, mounted) == (expected, expected)
 
 
@@ -194,7 +194,7 @@ def test_what_is_stored_in_memory_fits_into_the_size(stack, layer, size, cache_m
     limit = catalog.read().size(size).burstable_mb
     folder = rendered(stack, "kubernetes", layer, size, cache_memory_mb=cache_mb)
     sizes = [volume["emptyDir"]["sizeLimit"] for volume in pod(folder)["volumes"] if "emptyDir" in volume]
-    assert len(sizes) == 3 and sum(int(found.removesuffix("Mi")) for found in sizes) < limit
+    assert len(sizes) == 3 and sum(int(size_limit.removesuffix("Mi")) for size_limit in sizes) < limit
     text = (rendered(stack, "compose", layer, size, cache_memory_mb=cache_mb) / "compose.yaml").read_text("utf-8")
     assert sum(map(int, re.findall(r"\bsize=(\d+)m", text))) < limit
 
@@ -361,15 +361,23 @@ def test_kustomize_accepts_the_manifests(rendered):
     folder = rendered("nginx-gunicorn", "kubernetes", "fragments")
     done = subprocess.run([str(kubectl), "kustomize", str(folder)], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
-    made = {item["kind"]: item for item in yaml.safe_load_all(done.stdout)}
-    assert set(made) == {"ConfigMap", "CronJob", "Deployment", "Job", "NetworkPolicy", "PodDisruptionBudget", "Service"}
-    assert made["ConfigMap"]["data"]["CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
+    by_kind = {item["kind"]: item for item in yaml.safe_load_all(done.stdout)}
+    assert set(by_kind) == {
+        "ConfigMap",
+        "CronJob",
+        "Deployment",
+        "Job",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+    }
+    assert by_kind["ConfigMap"]["data"]["CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
     for kind in ("CronJob", "Deployment", "Job"):
-        text = json.dumps(made[kind])
-        assert made["ConfigMap"]["metadata"]["name"] in text, "its name has the hash of its content"
+        text = json.dumps(by_kind[kind])
+        assert by_kind["ConfigMap"]["metadata"]["name"] in text, "its name has the hash of its content"
         assert '"registry.example.org/benchapp:1"' in text and '"image": "benchapp"' not in text
     # What a new version applies before the site: everything else.
-    of_site = {kind for kind, item in made.items() if _component(item) == "site"}
+    of_site = {kind for kind, item in by_kind.items() if _component(item) == "site"}
     assert of_site == {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"}
 
 

@@ -85,5 +85,5 @@ def test_every_stack_takes_the_release(tmp_path, bench):
 @pytest.mark.parametrize("there", [{"valkey-server"}, {"redis-server"}, {"redis-server", "valkey-server"}, set()])
 def test_here_the_service_is_the_one_that_is_installed(tmp_path, monkeypatch, there):
     monkeypatch.setattr(programs, "find", lambda names, *_: next((Path(name) for name in names if name in there), None))
-    found = compatibility.as_installed(catalog.read().service("redis"))
-    assert found.programs == {"redis": "valkey-server" if there == {"valkey-server"} else "redis-server"}
+    service = compatibility.as_installed(catalog.read().service("redis"))
+    assert service.programs == {"redis": "valkey-server" if there == {"valkey-server"} else "redis-server"}

@@ -98,8 +98,8 @@ def test_a_warning_of_djangos_check_for_production_is_seen(script, changes, stop
 
 
 def test_the_line_of_a_failed_check_is_what_it_found(script):
-    found = r"?: (security.W004) no HSTS\n\nSystem check identified 1 issue (0 silenced).\n"
-    call = f"step check sh -c 'printf \"{found}\"; exit 1'"
+    message = r"?: (security.W004) no HSTS\n\nSystem check identified 1 issue (0 silenced).\n"
+    call = f"step check sh -c 'printf \"{message}\"; exit 1'"
     done = subprocess.run(["bash", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("benchapp-deploy: check: ?: (security.W004) no HSTS\n", 1)
 

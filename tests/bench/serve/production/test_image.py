@@ -54,8 +54,8 @@ def shop(tmp_path_factory) -> UnderTest:
 
 def rendered(project: UnderTest, stack: str, layer: str, form: str, target: Path) -> Path:
     case = for_files(stack, layer, "production", project)
-    made = containers.write(replace(case, size=catalog.read().size("silver")), target, form)
-    assert set(made) == {path for path in target.rglob("*") if path.is_file()}
+    written = containers.write(replace(case, size=catalog.read().size("silver")), target, form)
+    assert set(written) == {path for path in target.rglob("*") if path.is_file()}
     return target
 
 
@@ -66,8 +66,8 @@ CASES = [("nginx-gunicorn", "page-cache"), ("apache-modwsgi", "none"), ("uvicorn
 def test_the_files_are_of_the_project_only_and_tools_accept_them(shop, tmp_path, stack, layer):
     host = tmp_path / "host"
     one_host.write(for_files(stack, layer, "production", shop), host)
-    found = {form: rendered(shop, stack, layer, form, tmp_path / form) for form in containers.FORMS}
-    for folder in found.values():
+    folders = {form: rendered(shop, stack, layer, form, tmp_path / form) for form in containers.FORMS}
+    for folder in folders.values():
         for path in (path for path in folder.rglob("*") if path.is_file()):
             text = path.read_text("utf-8")
             assert "k3pt-secret" not in text and not re.search(r"\bbench\b|benchmark|\bprobes\b|config\.settings", text)
@@ -81,11 +81,11 @@ def test_the_files_are_of_the_project_only_and_tools_accept_them(shop, tmp_path,
             if name.startswith("conf/") and not name.endswith("requirements-servers.txt"):
                 of_host = (host / name.removeprefix("conf/")).read_text("utf-8")
                 assert on_a_host(text) == of_one_user(of_host), name
-    validate_manifests(found["kubernetes"])
-    application = of_compose(found["compose"])[catalog.read().stack(stack).servers[0].name]
+    validate_manifests(folders["kubernetes"])
+    application = of_compose(folders["compose"])[catalog.read().stack(stack).servers[0].name]
     assert application["environment"]["PYTHONPATH"].split(":")[-1] == "/etc/benchapp/python"
-    assert list(of_pod(found["kubernetes"])) == list(of_compose(found["compose"]))
-    servers = (found["compose"] / "conf" / "requirements-servers.txt").read_text("utf-8")
+    assert list(of_pod(folders["kubernetes"])) == list(of_compose(folders["compose"]))
+    servers = (folders["compose"] / "conf" / "requirements-servers.txt").read_text("utf-8")
     # Its own settings have an SQLite file, which a container has no disk for.
     assert "psycopg2-binary==" in servers and "django-environ==" in servers
 

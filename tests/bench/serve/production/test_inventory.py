@@ -104,11 +104,11 @@ def ansible():
 def test_variables_choose_how_a_host_is_reached(ansible, tmp_path):
     path = tmp_path / "hosts.ini"
     path.write_text(INI)
-    found = inventory.read(path)
-    (front,), (web1, web2) = found.of("front"), found.of("web")
+    hosts = inventory.read(path)
+    (front,), (web1, web2) = hosts.of("front"), hosts.of("web")
     assert front == Host("front1", "10.0.0.10", ("front",), "10.0.0.10", 2222, "deploy", "/k")
     assert (web1.arguments, web2.trust) == (("-o", "StrictHostKeyChecking=no"), tmp_path / "tls/fullchain.pem")
-    (db,) = found.of("db")
+    (db,) = hosts.of("db")
     assert (db.groups, db.address, db.target) == (("db", "cache"), "10.0.0.20", "db.example.org")
 
 
@@ -117,8 +117,8 @@ def test_a_file_that_is_no_inventory_is_refused_with_ansibles_reason(ansible, tm
     path.write_text("[web\nweb1\n")
     with pytest.raises(BenchError) as raised:
         inventory.read(path)
-    said = str(raised.value)
-    assert said.startswith(f"{path}: not an Ansible inventory: ") and "\n" not in said
+    message = str(raised.value)
+    assert message.startswith(f"{path}: not an Ansible inventory: ") and "\n" not in message
 
 
 def test_a_file_that_is_not_there_is_named(ansible, tmp_path):

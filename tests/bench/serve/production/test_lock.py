@@ -31,11 +31,11 @@ def needed(name: str) -> set[str]:
 )
 def test_a_stack_gets_its_packages_and_all_that_they_need(stack):
     names = lock_file.of_servers(catalog.read().stacks[stack].servers)
-    found = pins(lock_file.pinned([*lock_file.of_site(), *names]))
-    assert {"django", "psycopg2-binary", "whitenoise", *names} <= found
-    for name in found:
+    packages = pins(lock_file.pinned([*lock_file.of_site(), *names]))
+    assert {"django", "psycopg2-binary", "whitenoise", *names} <= packages
+    for name in packages:
         try:
-            assert needed(name) <= found, name
+            assert needed(name) <= packages, name
         except importlib.metadata.PackageNotFoundError:
             # Of another Python.
             assert name in ("async-timeout", "tzdata")

@@ -180,8 +180,8 @@ def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
     done = bench("render", stack, *words)
     assert (done.returncode, done.stderr) == (0, "")
     if production:
-        found = {path.name for path in (tmp_path / "out" / "systemd").glob("*.service")}
-        assert "benchapp-redis.service" in found
+        units = {path.name for path in (tmp_path / "out" / "systemd").glob("*.service")}
+        assert "benchapp-redis.service" in units
         assert "CACHE_URL=redis:///run/benchapp/redis.sock" in (tmp_path / "out" / "site.env").read_text().splitlines()
 
 
@@ -250,8 +250,8 @@ def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     done = bench("render", "nginx-uwsgi", "--size", size, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "out" / "systemd"
-    said = (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines()
-    assert [line for line in said if not line.startswith("#")] == limits
+    lines = (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines()
+    assert [line for line in lines if not line.startswith("#")] == limits
     assert all("\nSlice=benchapp.slice\n" in unit.read_text() for unit in folder.glob("*[!@].service"))
 
 

@@ -22,8 +22,8 @@ SEVERAL_SITES = paths.KIT / "docs" / "how-to" / "several-sites.md"
 
 def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
     done = bench("render", "gunicorn", "--set", "listener=behind", "--output", tmp_path / "o")
-    said = "note: listener=behind: plain HTTP on port 443; another is `port` under [places] of a values file\n"
-    assert (done.returncode, done.stderr) == (0, said)
+    note = "note: listener=behind: plain HTTP on port 443; another is `port` under [places] of a values file\n"
+    assert (done.returncode, done.stderr) == (0, note)
     own = tmp_path / "own.toml"
     own.write_text('base = "production"\nlistener = "behind"\n[places]\nport = 8000\n')
     done = bench("render", "gunicorn", "--values", own, "--output", tmp_path / "p")
@@ -78,9 +78,9 @@ def listens(case: Case) -> set[tuple[str, int]]:
     """The addresses of a host's servers: sockets, or ports, whatever the address."""
     placed = one_host.in_production(case, "127.0.0.1")
     case = placed.case
-    found = {(address.path, address.port) for addresses in placed.listens.values() for address in addresses}
+    endpoints = {(address.path, address.port) for addresses in placed.listens.values() for address in addresses}
     redirected = case.settings["redirect"] == "on"
-    return found | ({("", int(case.settings["http_port"]))} if redirected else set())
+    return endpoints | ({("", int(case.settings["http_port"]))} if redirected else set())
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,17 @@ def test_a_certificate_is_taken_over_again_after_a_failure(tmp_path):
     (tmp_path / "bad").touch()
     assert sh(script, tmp_path, **{"benchapp-certificate": tried}).returncode == 1
     (tmp_path / "bad").unlink()
-    for said in ("changed\n", ""):
+    for output in ("changed\n", ""):
         done = sh(script, tmp_path, **{"benchapp-certificate": tried})
-        assert (done.returncode, done.stdout) == (0, said)
+        assert (done.returncode, done.stdout) == (0, output)
     assert (tmp_path / "tried").read_text() == ".\n.\n"
 
 
 def test_neither_differences_nor_failures_show_a_secret():
-    found = tasks()
-    assert found["The certificate"]["diff"] is False
-    assert found["Secrets"]["no_log"] and found["It listens to them, and has the site's user and database"]["no_log"]
-    assert "replace(database_password, '***')" in found["It could not be set up"]["ansible.builtin.fail"]["msg"]
+    named = tasks()
+    assert named["The certificate"]["diff"] is False
+    assert named["Secrets"]["no_log"] and named["It listens to them, and has the site's user and database"]["no_log"]
+    assert "replace(database_password, '***')" in named["It could not be set up"]["ansible.builtin.fail"]["msg"]
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_p
         (tmp_path / name).write_text(text)
     systemctl = f'[ "$1" = is-active ] && {{ [ {state} = active ]; exit; }}; echo "$@" >> $FOLDER/log'
     commands = {"systemctl": systemctl, "benchapp-deploy": 'echo "deploy $@" >> $FOLDER/log'}
-    said = sh(script, tmp_path, **commands)
-    assert (said.returncode, said.stderr) == (0, "")
+    result = sh(script, tmp_path, **commands)
+    assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "log").read_text().splitlines() == done
     assert (tmp_path / "loaded").read_text() == "new" and not (tmp_path / "restart").exists()
     # What fails is done again by the next run.
@@ -299,9 +299,9 @@ def test_a_response_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces,
 
         answering = threading.Thread(target=response)
         answering.start()
-        said = ready(tmp_path, "fastcgi", server.getsockname()[1])
+        result = ready(tmp_path, "fastcgi", server.getsockname()[1])
         answering.join()
-    assert (said.returncode, "no response that fastcgi knows" in said.stderr) == (status, bool(status))
+    assert (result.returncode, "no response that fastcgi knows" in result.stderr) == (status, bool(status))
 
 
 APPLICATION = """
@@ -328,8 +328,8 @@ def test_a_host_gets_requests_over_the_protocol_that_its_server_speaks(tmp_path)
                 time.sleep(0.02)
             for name, port in listens.items():
                 assert ready(tmp_path, name, port, "/ready").returncode == 0, (name, log.read_text())
-                said = ready(tmp_path, name, port, "/other").stderr
-                assert said == f"benchapp-ready: 127.0.0.1:{port}: status 503: journalctl -u 'benchapp-*'\n"
+                stderr = ready(tmp_path, name, port, "/other").stderr
+                assert stderr == f"benchapp-ready: 127.0.0.1:{port}: status 503: journalctl -u 'benchapp-*'\n"
         finally:
             server.terminate()
     assert "Connection refused" in ready(tmp_path, "uwsgi", listens["uwsgi"]).stderr
@@ -348,7 +348,7 @@ def test_the_page_has_an_inventory_and_commands_for_it(tmp_path, monkeypatch):
     assert [host.name for host in inventory.read(Path("hosts.yml")).of("web")] == ["web1", "web2"]
     blocks = [block for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S) if not language]
     lines = [line for block in blocks for line in block.splitlines()]
-    assert {found for line in lines for found in re.findall(r"(?:-i|--inventory) (\S+)", line)} == {"hosts.yml"}
+    assert {name for line in lines for name in re.findall(r"(?:-i|--inventory) (\S+)", line)} == {"hosts.yml"}
     for line in lines:
         if line.startswith("benchapp "):
             main.parser().parse_args(shlex.split(line)[1:])

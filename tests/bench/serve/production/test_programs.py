@@ -126,13 +126,13 @@ def started_words(lines: dict[str, list[str]]) -> list[str]:
 
 def facts_of_units(folder: Path, placed: Placed) -> dict[str, Facts]:
     """Each program as systemd runs it."""
-    found = {}
+    facts = {}
     for program in programs(placed):
         lines = unit(folder / f"systemd/benchapp-{program.name}.service")
         assert lines["LimitNOFILE"] == [str(OPEN_FILES)]
         env = dict(line.split("=", 1) for line in lines.get("Environment", []) if LOADED not in line)
         beside = 0 if program.worker else 5
-        found[program.name] = {
+        facts[program.name] = {
             "words": [without_places(word, placed.places, placed) for word in unit_words(lines, program)],
             "env": {name: without_places(value, placed.places, placed) for name, value in env.items()},
             "site": "EnvironmentFile" in lines,
@@ -144,7 +144,7 @@ def facts_of_units(folder: Path, placed: Placed) -> dict[str, Facts]:
         sockets = folder / f"systemd/benchapp-{program.name}.socket"
         if sockets.exists():
             assert unit(sockets)["ListenStream"] == [program.address.endpoint]
-    return found
+    return facts
 
 
 def variables(file: Path) -> dict[str, str]:
@@ -187,13 +187,13 @@ def test_a_program_is_the_same_here_on_a_host_and_in_containers(stack, layer, pr
         words = [word.replace("$$", "$") for word in in_container(of["command"])]
         assert [without_places(word, in_one, host) for word in words] == expected[name]["words"]
         assert of["ulimits"] == {"nofile": OPEN_FILES}
-        found = {
+        facts = {
             "env": {key: without_places(value, in_one, host) for key, value in of.get("environment", {}).items()},
             "site": (of.get("env_file"), of.get("secrets")) == (["site.env"], ["secrets.env"]),
         }
         if not name.startswith("worker-"):
-            found["signal"] = of["stop_signal"]
-        assert found == {key: expected[name][key] for key in found}
+            facts["signal"] = of["stop_signal"]
+        assert facts == {key: expected[name][key] for key in facts}
     clustered = of_pod(tmp_path / "kubernetes")
     assert clustered.keys() == {name for name in expected if not name.startswith("worker-")}
     for name, of in clustered.items():
@@ -257,11 +257,11 @@ class Held:
 @pytest.fixture
 def started(monkeypatch) -> list[NeverRun]:
     """Every process of a deployment in order, none of which runs: all else of a start is real."""
-    made: list[NeverRun] = []
+    processes: list[NeverRun] = []
 
     def start(argv: list[str], **how: Any) -> NeverRun:
-        made.append(NeverRun(argv, **how))
-        return made[-1]
+        processes.append(NeverRun(argv, **how))
+        return processes[-1]
 
     monkeypatch.setattr(supervise, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": start}))
     monkeypatch.setattr(takeover, "listening_socket", Held)
@@ -276,7 +276,7 @@ def started(monkeypatch) -> list[NeverRun]:
     monkeypatch.setattr(sizes, "group", lambda size: GROUP)
     monkeypatch.setattr(Group, "create", lambda group, limits: None)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, resource.RLIM_INFINITY))
-    return made
+    return processes
 
 
 def facts_of_started(process: NeverRun, chain: Chain, host: Placed) -> Facts:
@@ -351,9 +351,9 @@ def test_a_program_is_started_here_as_its_unit_starts_it(stack, layer, project, 
     host = one_host.in_production(case, "127.0.0.1")
     one_host.write(case, tmp_path / "host")
     with deployment.deployed(host.case, port=host.places.port, run_dir=tmp_path / "run") as running:
-        found = {process.name: facts_of_started(process, running.chain, host) for process in started}
-    assert found == {name: facts_of_unit(tmp_path / "host", name, host) for name in found}
-    assert found.keys() == {program.name for program in programs(host)}
+        facts = {process.name: facts_of_started(process, running.chain, host) for process in started}
+    assert facts == {name: facts_of_unit(tmp_path / "host", name, host) for name in facts}
+    assert facts.keys() == {program.name for program in programs(host)}
 
 
 def test_the_size_limits_all_programs_alike(tmp_path):
@@ -362,8 +362,8 @@ def test_the_size_limits_all_programs_alike(tmp_path):
     one_host.write(case, tmp_path / "host")
     containers.write(case, tmp_path / "kubernetes", "kubernetes")
     limits, mebibytes = case.size.limits, 1024 * 1024
-    found = unit(tmp_path / "host/systemd/benchapp.slice")
-    assert found["MemoryMax"] == [f"{limits.burstable_bytes // mebibytes}M"]
-    assert found["CPUQuota"] == [f"{limits.cpus * 100:.0f}%"]
+    entries = unit(tmp_path / "host/systemd/benchapp.slice")
+    assert entries["MemoryMax"] == [f"{limits.burstable_bytes // mebibytes}M"]
+    assert entries["CPUQuota"] == [f"{limits.cpus * 100:.0f}%"]
     in_pod = pod(tmp_path / "kubernetes")["resources"]["limits"]
     assert in_pod == {"memory": f"{limits.burstable_bytes // mebibytes}Mi", "cpu": str(limits.cpus)}

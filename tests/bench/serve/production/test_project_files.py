@@ -240,8 +240,8 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
 
 
 def test_a_project_may_name_commands_of_its_own_for_backups(new_project, tmp_path):
-    said = '[tool.benchapp]\nbackup = "dumpall --keep 3"\nrestore = "putback"\n'
-    files = rendered(new_project("", said), "nginx-gunicorn", "none", tmp_path / "out")
+    description = '[tool.benchapp]\nbackup = "dumpall --keep 3"\nrestore = "putback"\n'
+    files = rendered(new_project("", description), "nginx-gunicorn", "none", tmp_path / "out")
     command = re.search("(?m)^ExecStart=(.*)", files["timers/benchapp-backup.service"])[1]
     assert command.split()[1:] == [
         "/srv/benchapp/current/manage.py",
@@ -371,11 +371,11 @@ def test_log_ins_are_limited_where_the_project_has_them(new_project, tmp_path, l
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("\nfrom django.contrib.auth.views import LoginView\n")
         urls.write("urlpatterns += [path('door/', LoginView.as_view(), name='door')]\n")
-    found = re.search(
+    match = re.search(
         r'"~(.POST .*)" \$binary_remote_addr',
         rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")["nginx.conf"],
     )
-    limited = re.compile(found[1])
+    limited = re.compile(match[1])
     for path in ("/admin/login/", "/en/accounts/login", "/signin/", "/sign-in/", "/login/"):
         assert limited.search(f"POST {path}"), path
     for request in ("GET /login/", "POST /blog/login-tips/", "POST /", "POST /doors/"):

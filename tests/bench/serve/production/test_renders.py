@@ -76,12 +76,12 @@ ON_HOSTS = ("nginx-uwsgi", "nginx-memcached", "unlimited")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], UnderTest]]:
     """A function for a project by its name, inspected once."""
     folder = tmp_path_factory.mktemp("projects")
-    made: dict[str, UnderTest] = {}
+    opened: dict[str, UnderTest] = {}
 
     def find(name: str) -> UnderTest:
-        if name not in made:
-            made[name] = kit() if name == "kit" else _opened(folder / name / "shop", tmp_path_factory)
-        return made[name]
+        if name not in opened:
+            opened[name] = kit() if name == "kit" else _opened(folder / name / "shop", tmp_path_factory)
+        return opened[name]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "STATE", folder / "var")

@@ -33,8 +33,8 @@ OF_ONE_HOST = {"INSTALL.md", "benchapp-install", "nftables.conf"}
 
 
 def hosts(groups: dict[str, tuple[str, ...]] = GROUPS) -> Inventory:
-    found = (Host(name, ADDRESSES[name], of, ADDRESSES[name]) for name, of in groups.items())
-    return Inventory(Path("hosts.ini"), tuple(found))
+    members = (Host(name, ADDRESSES[name], of, ADDRESSES[name]) for name, of in groups.items())
+    return Inventory(Path("hosts.ini"), tuple(members))
 
 
 def rendered(folder: Path, stack: str, layer: str, groups=GROUPS, **changes: object) -> Path:
@@ -88,28 +88,28 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
     one = one_host.write(production(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
     several = rendered(tmp_path / "several", stack, layer, **changes) / "hosts"
     every = {name: files(several / name) for name in GROUPS if (several / name).exists()}
-    assert one.keys() - OF_ONE_HOST == {name for found in every.values() for name in found} - OWN
-    for host, found in every.items():
-        for name in found.keys() - OWN:
+    assert one.keys() - OF_ONE_HOST == {name for texts in every.values() for name in texts} - OWN
+    for host, texts in every.items():
+        for name in texts.keys() - OWN:
             if name in OF_SERVERS:
                 continue
             if name in OF_UNITS:
                 # Only those of this host's units.
-                assert set(re.findall(r"[\w.@-]+", found[name])) <= set(re.findall(r"[\w.@-]+", one[name])), (
+                assert set(re.findall(r"[\w.@-]+", texts[name])) <= set(re.findall(r"[\w.@-]+", one[name])), (
                     f"{host} {name}"
                 )
             elif name == "tmpfiles.conf":
                 # Only the logs of this host's servers.
-                assert set(found[name].splitlines()) <= set(one[name].splitlines()), host
+                assert set(texts[name].splitlines()) <= set(one[name].splitlines()), host
             elif not name.endswith("memcached.service"):
-                assert without_addresses(found[name]) == without_addresses(one[name]), f"{host} {name}"
+                assert without_addresses(texts[name]) == without_addresses(one[name]), f"{host} {name}"
 
 
 def test_a_server_of_several_instances_has_a_port_for_each(tmp_path):
     out = rendered(tmp_path / "out", "nginx-cherrypy", "none", processes=2)
     units = (out / "hosts/web1").rglob("*.socket")
-    found = sorted(re.findall(r"ListenStream=(.+)", path.read_text())[0] for path in units)
-    assert found == ["10.0.0.11:8001", "10.0.0.11:8002"]
+    addresses = sorted(re.findall(r"ListenStream=(.+)", path.read_text())[0] for path in units)
+    assert addresses == ["10.0.0.11:8001", "10.0.0.11:8002"]
 
 
 @pytest.mark.servers
@@ -135,18 +135,18 @@ def test_the_site_purges_a_cache_on_another_host_by_its_door(tmp_path):
 def test_one_web_host_has_what_the_inventory_names_no_host_for(tmp_path):
     groups = {"web1": ("web",)}
     one = one_host.write(production("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
-    found = files(rendered(tmp_path / "out", "uwsgi", "fragments", groups) / "hosts/web1")
-    assert found == {**{name: one[name] for name in one.keys() - OF_ONE_HOST}, "rendered": found["rendered"]}
+    web_files = files(rendered(tmp_path / "out", "uwsgi", "fragments", groups) / "hosts/web1")
+    assert web_files == {**{name: one[name] for name in one.keys() - OF_ONE_HOST}, "rendered": web_files["rendered"]}
     assert not (tmp_path / "out" / "drained").exists()
 
 
 def test_a_stack_that_cannot_be_split_is_refused_with_those_that_can(tmp_path):
-    said = refused(tmp_path, "gunicorn", "none")
-    assert said.startswith(
+    message = refused(tmp_path, "gunicorn", "none")
+    assert message.startswith(
         "gunicorn: not over several hosts: its one server is web server and application in one; stacks that can: nginx-"
     )
-    said = refused(tmp_path, "lighttpd-fastcgi", "none")
-    assert said.startswith(
+    message = refused(tmp_path, "lighttpd-fastcgi", "none")
+    assert message.startswith(
         "lighttpd-fastcgi: not over several hosts: lighttpd: its files name one application server, "
     )
 
@@ -155,8 +155,8 @@ def test_a_stack_that_cannot_be_split_is_refused_with_those_that_can(tmp_path):
 def test_a_stack_that_can_be_split_has_no_address_of_one_host(tmp_path, stack):
     out = rendered(tmp_path / "out", stack, "none")
     inner = catalog.read().stacks[stack].servers[0].name
-    asked = (conf(out, "front1") / "nginx.conf").read_text()
-    assert "10.0.0.11:8001" in asked and f"/{inner}.sock" not in asked
+    front_conf = (conf(out, "front1") / "nginx.conf").read_text()
+    assert "10.0.0.11:8001" in front_conf and f"/{inner}.sock" not in front_conf
     units = [path.read_text() for path in (out / "hosts/web1").rglob("*") if path.is_file()]
     assert any(re.search("10.0.0.11:8001|Listen 10.0.0.11|--host=10.0.0.11 --port 8001", text) for text in units)
     assert not [text for text in units if f"/{inner}.sock" in text]
@@ -180,8 +180,8 @@ def test_a_layer_that_is_of_one_host_is_refused_with_the_reason(tmp_path, layer)
 @pytest.mark.parametrize("group", ["front", "db", "cache"])
 def test_several_web_hosts_share_what_the_stack_needs(tmp_path, group):
     groups = {name: tuple(set(of) - {group}) for name, of in GROUPS.items()}
-    said = refused(tmp_path, "nginx-uwsgi", "fragments", groups)
-    assert said == f"hosts.ini: 2 web hosts, and none in group {group}; name one that serves them all"
+    message = refused(tmp_path, "nginx-uwsgi", "fragments", groups)
+    assert message == f"hosts.ini: 2 web hosts, and none in group {group}; name one that serves them all"
 
 
 def test_a_front_that_is_one_of_several_web_hosts_is_refused(tmp_path):
@@ -211,11 +211,11 @@ def test_the_front_ends_tls_before_the_cache(tmp_path):
 
 def test_without_tls_somebody_else_has_to_end_it(tmp_path):
     """A server of one's own that has none."""
-    found = production("nginx-uwsgi", "none")
-    *inner, front = found.stack.servers
-    stack = structs.replace(found.stack, servers=(*inner, structs.replace(front, tls=False)))
+    case = production("nginx-uwsgi", "none")
+    *inner, front = case.stack.servers
+    stack = structs.replace(case.stack, servers=(*inner, structs.replace(front, tls=False)))
     with pytest.raises(BenchError, match="nginx does not terminate TLS, and no server before it is on its host"):
-        fleet.write(dataclasses.replace(found, stack=stack), hosts(), tmp_path / "out")
+        fleet.write(dataclasses.replace(case, stack=stack), hosts(), tmp_path / "out")
 
 
 def test_values_without_the_places_of_a_host_are_refused(tmp_path):

@@ -85,10 +85,10 @@ class Host:
 
     def checks(self) -> dict[str, str]:
         """The state of each part."""
-        status, said = self.asked("--json")
-        found = json.loads(said)
-        states = {name: check["state"] for name, check in found["checks"].items()}
-        assert status == {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[found["state"]]
+        status, output = self.asked("--json")
+        document = json.loads(output)
+        states = {name: check["state"] for name, check in document["checks"].items()}
+        assert status == {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[document["state"]]
         return states
 
 
@@ -99,11 +99,11 @@ def host(tmp_path) -> Host:
 
 
 def test_a_host_where_all_is_well(host):
-    status, said = host.asked()
+    status, output = host.asked()
     assert status == 0
-    lines = {line.split()[1]: line.split()[0] for line in said.splitlines()}
+    lines = {line.split()[1]: line.split()[0] for line in output.splitlines()}
     assert lines == dict.fromkeys(("units", "jobs", "release", "site", "certificate", "backup", "updates"), "ok")
-    assert "20261128-1" in said
+    assert "20261128-1" in output
     assert host.checks() == lines
 
 
@@ -111,7 +111,7 @@ def test_a_host_where_all_is_well(host):
 def test_what_is_wrong_is_seen_and_nothing_else(part, state, programs, host):
     for name, script in programs.items():
         host.says(name, script)
-    wrong = {name: found for name, found in host.checks().items() if found != "ok"}
+    wrong = {name: reported for name, reported in host.checks().items() if reported != "ok"}
     assert wrong == {part: state}
 
 
@@ -137,5 +137,5 @@ def test_maintenance_is_no_failure(host):
 def test_without_backup_or_release_it_says_so(host):
     (host.folder / "data/backups/one.sqlite3").unlink()
     (host.folder / "current").unlink()
-    wrong = {name: found for name, found in host.checks().items() if found != "ok"}
+    wrong = {name: reported for name, reported in host.checks().items() if reported != "ok"}
     assert wrong == {"release": "critical", "backup": "warning"}

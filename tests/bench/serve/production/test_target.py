@@ -33,9 +33,9 @@ def chosen(tmp_path):
             sites=(str(sites),),
         )
         values = catalog.read().value_set("production").changed(changes or {})
-        found, note = target.for_project(project, values)
-        assert bool(note) == (found != values)
-        return found.names["debian"]
+        chosen_values, note = target.for_project(project, values)
+        assert bool(note) == (chosen_values != values)
+        return chosen_values.names["debian"]
 
     return choose
 

@@ -43,12 +43,12 @@ def host(project, tmp_path_factory) -> Path:
 
 def unit(path: Path) -> dict[str, list[str]]:
     """The entries of all sections of a unit: of each name all values."""
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     for line in path.read_text("utf-8").splitlines():
         name, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
-            found.setdefault(name, []).append(value)
-    return found
+            entries.setdefault(name, []).append(value)
+    return entries
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_job_runs_at_its_time(host):
 
 
 def test_the_kits_own_job_goes_where_the_project_has_it(project, tmp_path):
-    said = structs.replace(project.description, jobs={"sessions": Job("manage.py clearsessions", "hourly")})
-    own = replace(project, project=structs.replace(project.project, description=said))
+    description = structs.replace(project.description, jobs={"sessions": Job("manage.py clearsessions", "hourly")})
+    own = replace(project, project=structs.replace(project.project, description=description))
     one_host.write(production("gunicorn", project=own), tmp_path / "out")
     names = {path.stem for path in (tmp_path / "out/timers").iterdir()}
     assert names == {"benchapp-backup", "benchapp-job-sessions"}
@@ -116,13 +116,13 @@ def serve(script: str, folder: Path, restarts: str) -> tuple[int, list[str]]:
 def test_workers_end_before_a_release_serves_and_start_after_it(stack, project, tmp_path):
     one_host.write(production(stack, project=project), tmp_path / "out")
     script = (tmp_path / "out/benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
-    status, said = serve(script, tmp_path, "0")
+    status, steps = serve(script, tmp_path, "0")
     assert status == 0
-    assert said[:2] == ["stop benchapp-worker-celery benchapp-worker-beat", "link"]
-    assert "benchapp-worker-celery.service benchapp-worker-beat.service" in said[-1]
-    assert said[-1].startswith("start benchapp.target ")
+    assert steps[:2] == ["stop benchapp-worker-celery benchapp-worker-beat", "link"]
+    assert "benchapp-worker-celery.service benchapp-worker-beat.service" in steps[-1]
+    assert steps[-1].startswith("start benchapp.target ")
     # None of them starts earlier, nor ends again.
-    assert not any("worker" in line for line in said[2:-1])
+    assert not any("worker" in line for line in steps[2:-1])
 
 
 def test_a_release_whose_worker_ends_is_no_release(project, tmp_path):
@@ -134,14 +134,14 @@ def test_a_release_whose_worker_ends_is_no_release(project, tmp_path):
 def test_of_several_hosts_each_has_the_workers_and_one_the_jobs(project, tmp_path):
     groups = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db",)}
     several_hosts.write(production("nginx-gunicorn", project=project), hosts(groups), tmp_path / "out")
-    found = {}
+    by_host = {}
     for name in groups:
         units = (tmp_path / "out/hosts" / name / "etc/systemd/system").glob("benchapp-[wj]*-*")
-        found[name] = {path.name.partition("benchapp-")[2] for path in units}
+        by_host[name] = {path.name.partition("benchapp-")[2] for path in units}
     jobs = {f"job-{name}.{kind}" for name in JOBS for kind in ("service", "timer")}
-    assert found["web1"] == {"worker-celery.service", "worker-beat.service"} | jobs
-    assert found["web2"] == {"worker-celery.service"}
-    assert (found["front1"], found["db1"]) == (set(), set())
+    assert by_host["web1"] == {"worker-celery.service", "worker-beat.service"} | jobs
+    assert by_host["web2"] == {"worker-celery.service"}
+    assert (by_host["front1"], by_host["db1"]) == (set(), set())
 
 
 def test_a_worker_that_is_added_stops_no_server(host, tmp_path):
@@ -151,8 +151,8 @@ def test_a_worker_that_is_added_stops_no_server(host, tmp_path):
     servers = (
         "servers() {" + (host / "benchapp-install").read_text().partition("\nservers() {")[2].partition("\n}\n")[0]
     )
-    found = {}
+    by_folder = {}
     for folder in (host, tmp_path / "without", tmp_path / "other"):
         words = ["sh", "-euc", f"{servers}\n}}\nservers {folder}/systemd"]
-        found[folder] = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert found[host] == found[tmp_path / "without"] != found[tmp_path / "other"]
+        by_folder[folder] = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert by_folder[host] == by_folder[tmp_path / "without"] != by_folder[tmp_path / "other"]

@@ -204,8 +204,8 @@ def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
     assert [item.id for item in examine(bare) if item.group == "plain"] == lacks
 
     (tmp_path / "wsgi.py").write_text("Path(os.environ['BENCHAPP_LOADED'], str(os.getpid())).touch()\n")
-    told = {"SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}
-    ready = Examination(project(tmp_path), msgspec.structs.replace(GOOD, settings=told), 4, 1, plain=True)
+    settings = {"SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}
+    ready = Examination(project(tmp_path), msgspec.structs.replace(GOOD, settings=settings), 4, 1, plain=True)
     assert examine(ready) == []
 
 

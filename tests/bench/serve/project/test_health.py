@@ -207,9 +207,9 @@ def test_what_a_page_lacks_is_named_and_a_command_of_build_makes_it(new_project,
     folder = new_project("INSTALLED_APPS.append('shop')\nSTATIC_ROOT = str(BASE_DIR / 'collected')")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(READS)
-    made = folder / "shop" / "management" / "commands"
-    made.mkdir(parents=True)
-    (made / "makefile.py").write_text(MAKES)
+    commands = folder / "shop" / "management" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "makefile.py").write_text(MAKES)
     line = (folder / "shop" / "urls.py").read_text().splitlines().index(READS.strip().splitlines()[3]) + 1
     with pytest.raises(BenchError, match=rf"GET / returns status 500: FileNotFoundError: .* \(shop/urls.py:{line}\); "):
         served(folder)

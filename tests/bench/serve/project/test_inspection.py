@@ -61,7 +61,7 @@ def test_pages_are_requested_as_an_anonymous_visitor_gets_them_and_nothing_chang
     lines = (folder / "shop" / "urls.py").read_text().splitlines()
 
     def line(text):
-        return f"shop/urls.py:{next(number for number, found in enumerate(lines, 1) if text in found)}"
+        return f"shop/urls.py:{next(number for number, content in enumerate(lines, 1) if text in content)}"
 
     assert (form.cookies, form.causes["csrftoken"]) == (("csrftoken",), line("HttpResponse(get_token(request))"))
     assert (visits.session_written, visits.cookies) == (True, ("sessionid",))
@@ -333,11 +333,11 @@ def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(
             "urlpatterns += [path('staff/', admin.site.urls), path('moved/', RedirectView.as_view(url='/last/'))]\n"
             "urlpatterns += [*(path(name, form) for name in names), *i18n_patterns(path('tour/', form))]\n"
         )
-    found, own = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/more/", "/last/", "/en/tour/"]
-    pages = inspection.inspect(found, 5).pages
+    project, own = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/more/", "/last/", "/en/tour/"]
+    pages = inspection.inspect(project, 5).pages
     assert [page.path for page in pages] == own[:6]
     # Those of packages come last; then one that no project has.
-    pages = inspection.inspect(found, 8, closely=True).pages
+    pages = inspection.inspect(project, 8, closely=True).pages
     assert [page.path for page in pages] == [*own, "/moved/", "/no/such/page/"]
     (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/moved/"]\n')
     # One to which another redirects, also if nobody names it.
@@ -357,8 +357,8 @@ def test_a_database_that_does_not_respond_is_said_in_seconds(new_project):
 
 
 def test_a_package_in_a_folder_of_its_own_is_found_and_its_application_above_its_settings(new_project):
-    said = '[tool.benchapp]\nsettings = "store.settings.dev"\n'
-    folder = new_project("ROOT_URLCONF = 'store.urls'\ndel WSGI_APPLICATION", said)
+    table = '[tool.benchapp]\nsettings = "store.settings.dev"\n'
+    folder = new_project("ROOT_URLCONF = 'store.urls'\ndel WSGI_APPLICATION", table)
     package = folder / "src" / "store"
     package.parent.mkdir()
     (folder / "shop").rename(package)
@@ -604,9 +604,9 @@ def test_a_page_for_errors_that_fails_too_is_an_error_of_the_page(new_project):
 
 def test_a_project_without_a_database_is_looked_at(new_project):
     without = "DATABASES, MIDDLEWARE, INSTALLED_APPS = {}, [], ['django.contrib.staticfiles']"
-    found = inspection.inspect(description.read(new_project(without)))
-    assert (found.databases, found.database_error, found.migrations_left) == ({}, None, 0)
-    assert [(page.path, page.status, page.queries) for page in found.pages] == [("/", 200, 0)]
+    facts = inspection.inspect(description.read(new_project(without)))
+    assert (facts.databases, facts.database_error, facts.migrations_left) == ({}, None, 0)
+    assert [(page.path, page.status, page.queries) for page in facts.pages] == [("/", 200, 0)]
 
 
 def test_an_application_that_has_its_own_say_which_settings_serve_is_refused(new_project):

@@ -28,21 +28,21 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
         "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop.session|$1'",
         '[tool.benchapp]\npublic = ["/"]\nstale = {"auth.User" = ["/", "/people/{username}/"]}\n',
     )
-    found = open_project(folder)
-    assert found.recorded == str(folder) and open_project().recorded == ""
-    assert found.static_root != open_project().static_root
-    assert found.names["wsgi"] == "shop.wsgi:application"
-    assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
+    project = open_project(folder)
+    assert project.recorded == str(folder) and open_project().recorded == ""
+    assert project.static_root != open_project().static_root
+    assert project.names["wsgi"] == "shop.wsgi:application"
+    assert (project.names["wsgi_folder"], project.names["wsgi_file"]) == ("shop", "wsgi.py")
     # Its ASGI application is wrapped: Django has no response to a WebSocket.
-    assert found.names["asgi"] == "benchapp_overlay.asgi:application"
-    assert found.environment({})["OVERLAID_ASGI"] == "shop.asgi:application"
-    assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
-    assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop.session|$1", "csrftoken")
-    assert found.names["session_cookie_re"] == r"shop\x2esession\x7c\x241"
-    assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
+    assert project.names["asgi"] == "benchapp_overlay.asgi:application"
+    assert project.environment({})["OVERLAID_ASGI"] == "shop.asgi:application"
+    assert (project.names["static_url"], project.names["static_path"]) == ("/assets/", "/assets")
+    assert (project.names["session_cookie"], project.names["csrf_cookie"]) == ("shop.session|$1", "csrftoken")
+    assert project.names["session_cookie_re"] == r"shop\x2esession\x7c\x241"
+    assert page_headers(project)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(project)
     # None of its pages has it, but a server that sends a stored page looks at the cookie.
-    assert page_headers(found)["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
-    env = found.environment({"DATABASE_URL": "x", "CACHING_PAGE_CACHE": "1", "SECRET_KEY": "y"})
+    assert page_headers(project)["Vary"] == "Cookie" and "Vary" not in project.facts.pages[0].headers
+    env = project.environment({"DATABASE_URL": "x", "CACHING_PAGE_CACHE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == (
         "bench.serve.inside.serving.settings",
@@ -52,24 +52,24 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert json.loads(env["BENCHAPP_PUBLIC"]) == ["/"]
     assert json.loads(env["BENCHAPP_STALE"]) == {"auth.User": ["/", "/people/{username}/"]}
     known = catalog.read()
-    assert refusal(found, known.stack("uvicorn"), known.joined_layers("none")) == ""
-    skip = resolve(found, "uvicorn", "fragments")
+    assert refusal(project, known.stack("uvicorn"), known.joined_layers("none")) == ""
+    skip = resolve(project, "uvicorn", "fragments")
     assert isinstance(skip, CannotRun) and skip.reason.startswith("fragments: ")
 
 
 def test_each_database_that_setup_fills_is_a_file_of_its_own(new_project):
     second = "DATABASES['log'] = {**DATABASES['default'], 'NAME': BASE_DIR / 'log.sqlite3'}"
-    found = open_project(new_project(second, "[tool.benchapp]\ngenerated = true\n"))
-    (second,) = json.loads(found.environment({})["BENCHAPP_DATABASE_FILES"]).values()
-    assert second != str(found.copy_of("default"))
+    project = open_project(new_project(second, "[tool.benchapp]\ngenerated = true\n"))
+    (second,) = json.loads(project.environment({})["BENCHAPP_DATABASE_FILES"]).values()
+    assert second != str(project.copy_of("default"))
 
 
 def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project):
     known = catalog.read()
-    found = open_project(new_project(description='[tool.benchapp]\nlayers = ["fragments"]\n'))
+    project = open_project(new_project(description='[tool.benchapp]\nlayers = ["fragments"]\n'))
     stack = known.stack("gunicorn")
-    assert refusal(found, stack, known.joined_layers("fragments+varnish")) == ""
-    assert 'write layers = ["view-cache"]' in refusal(found, stack, known.joined_layers("view-cache"))
+    assert refusal(project, stack, known.joined_layers("fragments+varnish")) == ""
+    assert 'write layers = ["view-cache"]' in refusal(project, stack, known.joined_layers("view-cache"))
 
 
 def test_layers_that_any_project_can_have_are_not_said(new_project):
@@ -83,8 +83,8 @@ def test_settings_that_do_not_read_the_environment_are_refused_before_setup_fill
     folder = new_project(description="[tool.benchapp]\nreads_environment = true\ngenerated = true\n")
     with pytest.raises(BenchError) as error:
         open_project(folder)
-    said = f"{folder}/pyproject.toml: reads_environment: its settings do not read DATABASE_URL; leave it out"
-    assert str(error.value) == said
+    message = f"{folder}/pyproject.toml: reads_environment: its settings do not read DATABASE_URL; leave it out"
+    assert str(error.value) == message
 
 
 def test_what_no_cache_is_read_for(new_project):
@@ -96,11 +96,11 @@ def test_what_no_cache_is_read_for(new_project):
     # Of another project all except its public pages, and in production the probes, too.
     folder = new_project("", '[tool.benchapp]\npublic = ["/", "/blog/", "/about"]\nlogin.url = "/blog/login/"\n')
     project = open_project(folder)
-    found = re.compile(bypass_re(project, True))
+    pattern = re.compile(bypass_re(project, True))
     for path in ("", "|/", " HTTP/1.1", "?page=2", "blog/", "blog/7/|", "about", "about/us/", "__probe__/page/1/"):
-        assert not found.match(path), path
+        assert not pattern.match(path), path
     for path in ("account/", "blogs/", "blog/login/", "about-us/", "static/site.css"):
-        assert found.match(path), path
+        assert pattern.match(path), path
     assert re.match(bypass_re(project, False), "__probe__/page/1/")
 
 
@@ -145,8 +145,8 @@ def test_a_package_with_a_name_of_the_kits_is_refused(new_project):
 def test_results_are_gone_on_with_by_the_project_that_they_name(new_project):
     kit, folder = open_project(), new_project()
     assert recorded_project(kit, "") is kit
-    found = recorded_project(kit, str(folder))
-    assert found.recorded == str(folder) and recorded_project(found, str(folder)) is found
+    reopened = recorded_project(kit, str(folder))
+    assert reopened.recorded == str(folder) and recorded_project(reopened, str(folder)) is reopened
     with pytest.raises(BenchError) as error:
-        recorded_project(found, "")
+        recorded_project(reopened, "")
     assert str(error.value) == "it was begun with the project of the kit; leave out --project and --config"

@@ -46,11 +46,11 @@ def on_path(tmp_path, monkeypatch) -> Path:
 def test_a_python_is_found_by_version_and_by_path(on_path, monkeypatch):
     there = interpreter(on_path, "3.77")
     interpreter(on_path, "3.78")
-    made = []
-    monkeypatch.setattr(pythons, "environment", lambda *which: made.append(which))
+    calls = []
+    monkeypatch.setattr(pythons, "environment", lambda *which: calls.append(which))
     assert pythons.choose([str(there), "3.78"]) == ("3.77", "3.78")
     # Nothing else remembers the path: from now on the version is this environment's.
-    assert made == [("3.77", there)]
+    assert calls == [("3.77", there)]
 
 
 def test_an_environment_of_other_requirements_is_made_again_by_the_python_it_is_of(on_path, monkeypatch):
@@ -74,9 +74,9 @@ def test_an_environment_of_other_requirements_is_made_again_by_the_python_it_is_
     monkeypatch.setattr(venv_overlay, "_run", run)
     monkeypatch.setattr(venv_overlay, "_run_shown", run)
     # It is on no PATH: it was named by its path before.
-    found = pythons.environment.__wrapped__("3.77")
+    environment = pythons.environment.__wrapped__("3.77")
     assert str(there) in calls[1]
-    assert found.venv == bin_folder.parent
+    assert environment.venv == bin_folder.parent
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_the_instrument_s_own_version_has_its_environment():
 
 
 def test_a_variant_names_its_python_and_no_value():
-    found = catalog.read().stack("nginx-uwsgi@processes=2,python=3.13")
-    assert (found.python, found.values["processes"], "python" in found.values) == ("3.13", 2, False)
+    stack = catalog.read().stack("nginx-uwsgi@processes=2,python=3.13")
+    assert (stack.python, stack.values["processes"], "python" in stack.values) == ("3.13", 2, False)
     for wrong in ("3", "3.13.1", "new"):
         with pytest.raises(BenchError, match=r"write a version such as python=3\.13$"):
             catalog.read().stack(f"nginx-uwsgi@python={wrong}")

@@ -93,7 +93,7 @@ def log(tmp_path, *requests):
 
 
 def test_a_har_file_gives_the_gets_to_the_host_with_most_entries(tmp_path):
-    found = recordings.har(
+    recording = recordings.har(
         har(
             tmp_path,
             *(entry(f"data:image/png;base64,{i}") for i in range(9)),
@@ -104,8 +104,8 @@ def test_a_har_file_gives_the_gets_to_the_host_with_most_entries(tmp_path):
             entry("https://a.example/cart", 4, method="POST", status=302),
         )
     )
-    assert (found.paths, found.times_s) == (("/", "/cart?page=2"), (0.0, 3.0))
-    assert found.notes == ("left out of visit.har: requests to other hosts (11), requests that are no GET (1)",)
+    assert (recording.paths, recording.times_s) == (("/", "/cart?page=2"), (0.0, 3.0))
+    assert recording.notes == ("left out of visit.har: requests to other hosts (11), requests that are no GET (1)",)
 
 
 def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
@@ -122,8 +122,11 @@ def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
         entry(7),
         None,
     ]
-    found = recordings.har(har(tmp_path, *odd, good))
-    assert (found.paths, found.notes) == (("/",), (f"left out of visit.har: entries that cannot be read ({len(odd)})",))
+    recording = recordings.har(har(tmp_path, *odd, good))
+    assert (recording.paths, recording.notes) == (
+        ("/",),
+        (f"left out of visit.har: entries that cannot be read ({len(odd)})",),
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
@@ -132,8 +135,8 @@ def test_access_logs_as_servers_write_them(tmp_path, form):
     targets = ("/", "/about", "/blog/?page=2")
     version = "" if "=> generated" in form or "TCP_MISS" in form else " HTTP/1.1"
     path.write_text("".join(form.format(f"GET {target}{version}") + "\n" for target in targets))
-    found = recordings.access_log(path)
-    assert (found.paths, found.notes) == (targets, ())
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.notes) == (targets, ())
 
 
 ASKED = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
@@ -266,8 +269,11 @@ JSON_LINES = {
 def test_logs_of_json(tmp_path, entry):
     path = tmp_path / "access.log"
     path.write_text(json.dumps(entry) + "\n{}\n")
-    found = recordings.access_log(path)
-    assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.notes) == (
+        ("/blog/?page=2",),
+        ("left out of access.log: lines of another format (1)",),
+    )
 
 
 @pytest.mark.parametrize("text", ["a", '"', '"GET ', "a=", "{", f"{AT} "])
@@ -304,9 +310,9 @@ ROWS["Google's storage"] = """"time_micros","c_ip","cs_method","cs_uri","sc_stat
 def test_rows_below_a_head_that_names_their_values(tmp_path, text):
     path = tmp_path / "access.log"
     path.write_text(text)
-    found = recordings.access_log(path)
-    assert found.paths == ("/blog/?page=2",)
-    assert found.notes == ("left out of access.log: requests without status 200 (1)",)
+    recording = recordings.access_log(path)
+    assert recording.paths == ("/blog/?page=2",)
+    assert recording.notes == ("left out of access.log: requests without status 200 (1)",)
 
 
 ENTRIES = [{"time": f"2026-11-28T12:00:0{i}Z", "method": "GET", "path": f"/{i}/", "status": 200} for i in (1, 2)]
@@ -327,8 +333,8 @@ DOCUMENTS = {
 def test_documents_of_json(tmp_path, text, encoding):
     path = tmp_path / "export.json"
     path.write_bytes(text.encode(encoding))
-    found = recordings.access_log(path)
-    assert (found.paths, found.times_s, found.notes) == (("/1/", "/2/"), (0.0, 1.0), ())
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.times_s, recording.notes) == (("/1/", "/2/"), (0.0, 1.0), ())
 
 
 def test_a_request_that_two_programs_logged_is_one(tmp_path):
@@ -336,9 +342,9 @@ def test_a_request_that_two_programs_logged_is_one(tmp_path):
     router = '2026-11-28T12:00:01.1+00:00 heroku[router]: at=info method=GET path="/" host=a.example status=200\n'
     app = f"2026-11-28T12:00:01.2+00:00 app[web.{{}}]: {FORMATS['combined'].format('GET / HTTP/1.1')}\n"
     path.write_text(router + app.format(1) + router + app.format(2))
-    found = recordings.access_log(path)
-    assert found.paths == ("/", "/")
-    assert found.notes == ("left out of drain.log: requests that another program logged (2)",)
+    recording = recordings.access_log(path)
+    assert recording.paths == ("/", "/")
+    assert recording.notes == ("left out of drain.log: requests that another program logged (2)",)
 
 
 def test_a_time_in_front_of_json_or_as_a_number_is_known(tmp_path):
@@ -356,18 +362,18 @@ def test_a_time_in_front_of_json_or_as_a_number_is_known(tmp_path):
 def test_lines_without_a_time_keep_their_order(tmp_path):
     path = tmp_path / "uvicorn.log"
     path.write_text("".join(f'INFO:     192.0.2.1:5 - "GET /{name}/ HTTP/1.1" 200 OK\n' for name in "zay"))
-    found = recordings.access_log(path)
-    assert (found.paths, found.times_s) == (("/z/", "/a/", "/y/"), ())
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.times_s) == (("/z/", "/a/", "/y/"), ())
     with pytest.raises(BenchError, match="no times to replay"):
-        replay.arrivals(Workload("x", "x", found.paths, times_s=found.times_s), 1, 1)
+        replay.arrivals(Workload("x", "x", recording.paths, times_s=recording.times_s), 1, 1)
 
 
 def test_a_format_can_be_named_by_its_fields(tmp_path):
     path = tmp_path / "access.log"
     path.write_text("9 GET|a.example|/blog/|page=2|404|200|1795867201.5\n" * 2)
     fields = "{method}|{host}|{target}|{query}|{}|{status}|{epoch}"
-    found = recordings.access_log(path, fields)
-    assert (found.paths, found.times_s) == (("/blog/?page=2",) * 2, (0.0, 0.0))
+    recording = recordings.access_log(path, fields)
+    assert (recording.paths, recording.times_s) == (("/blog/?page=2",) * 2, (0.0, 0.0))
     with pytest.raises(BenchError, match="its format is not known: 9 GET"):
         recordings.access_log(path)
     with pytest.raises(BenchError, match=r"fields '\{host\}': name \{request\} or "):
@@ -407,8 +413,10 @@ def _written(path, content):
 def test_a_har_file_is_of_the_host_of_its_first_page(tmp_path):
     page = {**entry("https://www.example.com/", 1), "_resourceType": "document"}
     beacons = [entry(f"https://stats.example.net/collect?v={i}", i) for i in range(9)]
-    found = recordings.har(har(tmp_path, *beacons, page, entry("https://www.example.com/b/?fbclid=IwAR0a1b2c3d4e", 9)))
-    assert found.paths == ("/", "/b/?fbclid=IwAR0a1b2c3d4e")
+    recording = recordings.har(
+        har(tmp_path, *beacons, page, entry("https://www.example.com/b/?fbclid=IwAR0a1b2c3d4e", 9))
+    )
+    assert recording.paths == ("/", "/b/?fbclid=IwAR0a1b2c3d4e")
 
 
 def test_a_first_page_that_leads_to_a_login_elsewhere_is_of_the_site(tmp_path):
@@ -434,17 +442,17 @@ def test_a_request_that_is_tried_again_is_one_step(tmp_path):
     again = [entry("https://a.example/slow/", 4), entry("https://a.example/slow/", 6)]
     cached = {**entry("https://a.example/logo.png", 7), "_fromCache": "memory"}
     in_safari = {**entry("https://a.example/safari.png", 7), "_fetchType": "Disk Cache"}
-    found = recordings.har(
+    recording = recordings.har(
         har(tmp_path, page, slow, entry("https://a.example/busy/", 3, status=503), *again, cached, in_safari)
     )
-    assert found.paths == ("/", "/slow/", "/slow/")
-    assert "requests that were tried again (1)" in found.notes[0]
-    assert "entries from the browser's cache (2)" in found.notes[0]
+    assert recording.paths == ("/", "/slow/", "/slow/")
+    assert "requests that were tried again (1)" in recording.notes[0]
+    assert "entries from the browser's cache (2)" in recording.notes[0]
 
 
 def test_times_in_milliseconds_are_seconds(tmp_path):
-    path, asked = tmp_path / "access.log", {"method": "GET", "path": "/", "status": 200}
-    path.write_text("\n".join(json.dumps({"timestamp": 1_700_000_000_000 + ms, **asked}) for ms in (10, 260)))
+    path, request = tmp_path / "access.log", {"method": "GET", "path": "/", "status": 200}
+    path.write_text("\n".join(json.dumps({"timestamp": 1_700_000_000_000 + ms, **request}) for ms in (10, 260)))
     assert recordings.access_log(path).times_s == pytest.approx((0, 0.25), abs=1e-6)
 
 
@@ -453,22 +461,25 @@ def test_of_several_sites_in_a_log_the_busiest_is_taken(tmp_path, name):
     path, line = tmp_path / "access.log", FORMATS[name]
     one, other = line.format("GET /one HTTP/1.1"), line.format("GET /other HTTP/1.1").replace("www.", "")
     path.write_text("\n".join([other, one, one]))
-    found = recordings.access_log(path)
-    assert (found.paths, found.notes) == (("/one",) * 2, ("left out of access.log: requests to other hosts (1)",))
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.notes) == (
+        ("/one",) * 2,
+        ("left out of access.log: requests to other hosts (1)",),
+    )
 
 
 def test_what_no_address_may_hold_is_percent_encoded(tmp_path):
-    found = recordings.har(har(tmp_path, entry("https://a.example/a b/é/%20?q=x y&r=[1]#part")))
-    assert found.paths == ("/a%20b/%C3%A9/%20?q=x%20y&r=[1]",)
+    recording = recordings.har(har(tmp_path, entry("https://a.example/a b/é/%20?q=x y&r=[1]#part")))
+    assert recording.paths == ("/a%20b/%C3%A9/%20?q=x%20y&r=[1]",)
     lines = (r"GET /\xc3\xa9/\"x HTTP/1.1", 200), ("GET /é?q=%C3 HTTP/2.0", 200), ("GET //two/a b HTTP/1.1", 200)
     assert recordings.access_log(log(tmp_path, *lines)).paths == ("/%C3%A9/%22x", "/%C3%A9?q=%C3", "//two/a%20b")
 
 
 def test_an_access_log_gives_frequencies_and_order(tmp_path):
     requests = [("GET / HTTP/1.1", 200), ("GET /a/ HTTP/1.1", 304), ("GET / HTTP/1.1", 200), ("GET /x HTTP/1.1", 404)]
-    found = recordings.access_log(log(tmp_path, *requests))
-    assert (found.paths, found.times_s) == (("/", "/a/", "/"), (0.0, 1.0, 2.0))
-    assert found.notes == ("left out of access.log: requests without status 200 (1)",)
+    recording = recordings.access_log(log(tmp_path, *requests))
+    assert (recording.paths, recording.times_s) == (("/", "/a/", "/"), (0.0, 1.0, 2.0))
+    assert recording.notes == ("left out of access.log: requests without status 200 (1)",)
 
 
 PARTS = ("1.000", "1.000", "1.200")
@@ -489,13 +500,13 @@ def test_a_packed_log_is_read_and_no_further_than_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(recordings, "LATE_REQUESTS", 3)
     slow, quick = (LINE.format(second=second, request=f"GET /{second} HTTP/1.1", status=200) for second in (0, 1))
     path = tmp_path / "access.log.2.gz"
-    whole = gzip.compress((quick * 3 + slow + quick * 2).encode())
+    packed = gzip.compress((quick * 3 + slow + quick * 2).encode())
     # The end of the file is damaged, and nobody comes so far.
-    path.write_bytes(whole + gzip.compress(b"x" * 100_000)[:-9])
-    found = recordings.access_log(path)
-    assert (found.paths, found.times_s) == (("/0", "/1"), (0.0, 1.0))
-    assert found.notes == ("left out of access.log.2.gz: all requests after the first 2",)
-    path.write_bytes(whole[:30])
+    path.write_bytes(packed + gzip.compress(b"x" * 100_000)[:-9])
+    recording = recordings.access_log(path)
+    assert (recording.paths, recording.times_s) == (("/0", "/1"), (0.0, 1.0))
+    assert recording.notes == ("left out of access.log.2.gz: all requests after the first 2",)
+    path.write_bytes(packed[:30])
     with pytest.raises(BenchError, match=r"access.log.2.gz: .*; it is damaged or not yet whole"):
         recordings.access_log(path)
 
@@ -521,10 +532,10 @@ def test_secrets_are_known_by_a_word_of_their_name_or_by_their_value():
 def test_secrets_and_lines_of_another_format_are_left_out_with_a_count(tmp_path):
     path = log(tmp_path, ("GET /?page=1 HTTP/1.1", 200), ("GET /in?token=x HTTP/1.1", 200))
     path.write_text(path.read_text() + "nonsense\n")
-    found = recordings.access_log(path)
-    assert found.paths == ("/?page=1",)
+    recording = recordings.access_log(path)
+    assert recording.paths == ("/?page=1",)
     left_out = "lines of another format (1), requests that look like a secret (1)"
-    assert found.notes == (f"left out of access.log: {left_out}",)
+    assert recording.notes == (f"left out of access.log: {left_out}",)
 
 
 def test_a_recording_without_a_get_is_one_line(tmp_path):

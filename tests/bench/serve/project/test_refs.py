@@ -35,10 +35,10 @@ def repository(tmp_path):
 
 
 def test_names_mean_commits_and_have_labels_without_slashes(repository):
-    found = refs.choose(repository / "site", ["feature/one", "HEAD", "."])
-    assert [ref.label for ref in found] == ["feature-one", "HEAD", "tree"]
-    assert found[0].commit == git(repository, "rev-parse", "feature/one")
-    assert found[2].commit == ""
+    chosen = refs.choose(repository / "site", ["feature/one", "HEAD", "."])
+    assert [ref.label for ref in chosen] == ["feature-one", "HEAD", "tree"]
+    assert chosen[0].commit == git(repository, "rev-parse", "feature/one")
+    assert chosen[2].commit == ""
 
 
 @pytest.mark.parametrize("names", [["nosuch"], ["--all"], ["main", "main"], ["feature/one", "feature-one"]])

@@ -59,9 +59,9 @@ def manage_py(tmp_path_factory):
 @pytest.fixture(scope="module")
 def prefixed(manage_py):
     """An interpreter with a warm process."""
-    found = Interpreter(("env", "PREFIXED=1"), Path(sys.executable), manage_py)
-    run_command.warm_up(found, {"GIVEN": "at the start"})
-    return found
+    interpreter = Interpreter(("env", "PREFIXED=1"), Path(sys.executable), manage_py)
+    run_command.warm_up(interpreter, {"GIVEN": "at the start"})
+    return interpreter
 
 
 @pytest.fixture(params=["alone", "warm"])
@@ -79,10 +79,10 @@ def interpreter(request, prefixed, monkeypatch):
 def test_a_command_has_its_words_its_environment_and_its_folder(interpreter, manage_py):
     for given in ("1", "2"):
         done = run_command.run(interpreter, ["says", "ü"], {"GIVEN": given})
-        said, end = done.stdout.splitlines()
+        printed, end = done.stdout.splitlines()
         folder, main = str(manage_py.parent), ["__main__", str(manage_py), "__main__"]
         argv = [str(manage_py), "says", "ü"]
-        assert json.loads(said) == [argv, folder, folder, "", "beside", [given, "1", None], main]
+        assert json.loads(printed) == [argv, folder, folder, "", "beside", [given, "1", None], main]
         assert (done.returncode, done.stderr, end) == (0, "", "the end")
 
 
@@ -146,7 +146,7 @@ def test_a_command_without_end_is_ended(interpreter, manage_py):
 def test_commands_of_several_threads_have_each_its_own_output(prefixed):
     with ThreadPoolExecutor(4) as pool:
         done = pool.map(lambda number: run_command.run(prefixed, ["says", str(number)], {}).stdout, range(8))
-        assert [json.loads(said.splitlines()[0])[0][2] for said in done] == list(map(str, range(8)))
+        assert [json.loads(output.splitlines()[0])[0][2] for output in done] == list(map(str, range(8)))
 
 
 def test_without_the_warm_process_a_command_runs_alone(manage_py):
@@ -178,8 +178,8 @@ def test_after_an_interrupted_command_the_next_has_its_own_output(manage_py):
 
 def test_a_command_may_have_and_write_more_than_a_pipe_holds(interpreter):
     long = "x" * 100_000
-    said = run_command.run(interpreter, ["says", long], {}).stdout
-    assert json.loads(said.splitlines()[0])[0][2] == long
+    output = run_command.run(interpreter, ["says", long], {}).stdout
+    assert json.loads(output.splitlines()[0])[0][2] == long
 
 
 def warm_process(interpreter: Interpreter) -> psutil.Process:

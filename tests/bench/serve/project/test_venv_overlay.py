@@ -33,11 +33,13 @@ def project_python(tmp_path) -> Path:
 
 def test_the_project_s_packages_come_first_and_the_kit_s_are_there(tmp_path, project_python):
     before = sorted(str(path) for path in (tmp_path / "project").rglob("*"))
-    made = venv_overlay.environment(project_python, tmp_path / "var")
+    overlay = venv_overlay.environment(project_python, tmp_path / "var")
     code = "import sys, cheroot, granian, benchapp.caching, benchapp_overlay; print(cheroot.WHERE, sys.prefix)"
-    done = subprocess.run([made.venv / "bin" / "python", "-B", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [made.sites[0], str(made.venv)]
-    assert (made.venv / "bin" / "granian").read_text().startswith(f"#!{made.venv}/bin/python\n")
+    done = subprocess.run(
+        [overlay.venv / "bin" / "python", "-B", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [overlay.sites[0], str(overlay.venv)]
+    assert (overlay.venv / "bin" / "granian").read_text().startswith(f"#!{overlay.venv}/bin/python\n")
     assert sorted(str(path) for path in (tmp_path / "project").rglob("*")) == before, (
         "the project's environment changed"
     )
@@ -60,24 +62,24 @@ def test_a_clone_of_the_kit_hides_no_package_of_the_project(tmp_path):
     # The kit's own interpreter has the clone on its path.
     python = venv_overlay.environment(paths.PYTHON, tmp_path / "var").python
     (tmp_path / "config").mkdir()
-    asked = "import benchapp, bench, config; print(*config.__path__)"
-    done = subprocess.run([python, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    code = "import benchapp, bench, config; print(*config.__path__)"
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"{tmp_path / 'config'}\n"
     # One that is served itself is on the path by another way.
     own = {"PYTHONPATH": str(paths.KIT)}
-    done = subprocess.run([python, "-c", asked], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
     assert done.stdout == f"{paths.KIT / 'config'}\n"
 
 
 def test_it_is_made_once(tmp_path, project_python):
-    made = venv_overlay.environment(project_python, tmp_path / "var")
-    (made.venv / "mark").touch()
-    assert venv_overlay.environment(project_python, tmp_path / "var").venv == made.venv
-    assert (made.venv / "mark").exists()
+    overlay = venv_overlay.environment(project_python, tmp_path / "var")
+    (overlay.venv / "mark").touch()
+    assert venv_overlay.environment(project_python, tmp_path / "var").venv == overlay.venv
+    assert (overlay.venv / "mark").exists()
 
 
 def test_an_interpreter_that_cannot_be_run_is_one_line(tmp_path):
     with pytest.raises(BenchError) as error:
         venv_overlay.environment(tmp_path / "python", tmp_path / "var")
-    said = "cannot be run: No such file or directory; name another as python in [tool.benchapp]"
-    assert str(error.value) == f"{tmp_path}/python: {said}"
+    message = "cannot be run: No such file or directory; name another as python in [tool.benchapp]"
+    assert str(error.value) == f"{tmp_path}/python: {message}"

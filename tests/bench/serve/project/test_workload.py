@@ -18,13 +18,13 @@ def site(last_pages=None, links=""):
     """Pages of a site whose lists have that many pages and whose every page has these links."""
 
     def page(path):
-        asked.append(path)
-        found = re.fullmatch(r"/(\w+)/", path)
-        last = (last_pages or {}).get(found[1], 1) if found else 1
+        paths.append(path)
+        match = re.fullmatch(r"/(\w+)/", path)
+        last = (last_pages or {}).get(match[1], 1) if match else 1
         return links + (f'<a href="{path}page/{last}/">Last</a>' if last > 1 else "")
 
-    asked = []
-    page.asked = asked
+    paths = []
+    page.asked = paths
     return page
 
 
@@ -126,11 +126,11 @@ def test_in_the_session_each_page_is_followed_by_its_three_static_files():
 
 @pytest.mark.parametrize("last_pages", [{}, {"authors": 800, "posts": 8000, "comments": 32000}])
 def test_the_session_visits_lists_details_and_home_at_any_size(last_pages):
-    found = resolve(workload.workload(kit(), "session"), site(last_pages, LINKS), STATIC, "/static/")
-    assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(found)
-    assert all(path.startswith("/") for path in found)
+    paths = resolve(workload.workload(kit(), "session"), site(last_pages, LINKS), STATIC, "/static/")
+    assert {"/", "/authors/", "/posts/", "/comments/", "/posts/7/", "/authors/5/"} <= set(paths)
+    assert all(path.startswith("/") for path in paths)
     if last_pages:
-        assert "/posts/page/7600/" in found
+        assert "/posts/page/7600/" in paths
 
 
 def test_an_unknown_workload_gets_the_nearest_name():
