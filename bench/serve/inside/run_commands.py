@@ -1,7 +1,8 @@
 """Run commands of a manage.py, each in a fork of one process that has imported Django: python run_commands.py
 
 Django takes most of the time that a short command needs. Here each command begins with Django imported, and with
-nothing else: settings, environment and process are the command's own, as if a shell had started it.
+nothing else: settings, environment and process are the command's own, as if a shell had started it. A page rendered
+after a write must not show what an earlier command kept in memory, such as the sites of django.contrib.sites.
 
 Each line of standard input is a command in JSON: `argv`, `cwd`, `env` (variables beside the process's own) and
 `timeout_s` (or null). Each line of standard output is its end: `status` (os.waitpid; null if the command was killed

@@ -31,6 +31,12 @@ if word == "exits":
 if word == "slow":
     open("begun", "w").write(str(os.getpid()))
     time.sleep(600)
+if word == "remembers":
+    # As django.contrib.sites keeps the row of a site.
+    import django
+    print(getattr(django, "kept", "nothing kept"))
+    django.kept = "of an earlier command"
+    sys.exit(0)
 import beside
 variables = [os.environ.get(name) for name in ("GIVEN", "PREFIXED", "CALLERS")]
 main = [__name__, __file__, sys.modules["__main__"].__name__]
@@ -84,6 +90,11 @@ def test_a_command_has_its_words_its_environment_and_its_folder(interpreter, man
         argv = [str(manage_py), "says", "ü"]
         assert json.loads(printed) == [argv, folder, folder, "", "beside", [given, "1", None], main]
         assert (done.returncode, done.stderr, end) == (0, "", "the end")
+
+
+def test_a_command_sees_nothing_that_another_kept_in_memory(interpreter):
+    outputs = [run_command.run(interpreter, ["remembers"], {}).stdout.splitlines()[0] for _ in range(2)]
+    assert outputs == ["nothing kept", "nothing kept"]
 
 
 @pytest.mark.parametrize(
