@@ -28,7 +28,7 @@ from bench.measure.run import guards
 from bench.measure.run.session import Session
 from bench.printer import Printer, say, working
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import case_name
+from bench.words import case_name, plural
 
 # Of what is printed at the end.
 WIDTH = 80
@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
     with printer:
         stopped = run_until_stopped(journal, go, also)
-    return stopped or _show(journal.folder.directory, args.json)
+    return stopped or _show(journal.folder.directory, args.json, printer, also)
 
 
 def _prepare(args: argparse.Namespace) -> PreparedFaults:
@@ -120,8 +120,11 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
     return prepare_faults.new_faults(request, args.fault)
 
 
-def _show(directory: Path, as_json: bool) -> int:
-    """Print the outcomes; returns 1 if one was unexpected, or a named fault was made nowhere."""
+def _show(directory: Path, as_json: bool, printer: Printer, also: str) -> int:
+    """Print the outcomes; returns 1 if one was unexpected, or a named fault was made nowhere.
+
+    also  more words of the command that repeats discarded faults
+    """
     run = read_faults(directory)
     outcomes = list(run.latest_outcomes.values())
     if as_json:
@@ -133,6 +136,10 @@ def _show(directory: Path, as_json: bool) -> int:
             say("\n".join(["", case_name(case.stack, case.layer), *columns(rows, "  ", WIDTH)]))
         for text in (*page.every_note(document), *document.answer):
             say("\n".join(["", *paragraph(text, WIDTH)]))
+    if discarded := sum(outcome.status == "discarded" for outcome in outcomes):
+        again = f"{run.resume_command()}{also}"
+        printer.say(f"{discarded} of {plural(len(outcomes), 'fault')} discarded as unreliable; repeat with: {again}")
+    if not as_json:
         say(f"results in {directory}")
     status = 0
     if any(outcome.status in ("failed", "discarded") for outcome in outcomes):

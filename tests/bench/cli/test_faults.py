@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bench import PROGRAM
 from bench.cli.main import main
 from bench.measure.faults import fault_session
 from bench.measure.faults.kinds import FAULTS
@@ -50,3 +51,21 @@ def test_a_fault_named_that_is_made_nowhere_fails_with_its_reason(capsys, tmp_pa
     assert [line.partition(" was made nowhere: ")[0] for line in err.splitlines()] == [
         f"benchapp faults: {name}" for name in faults if status and name != "worker"
     ]
+
+
+@pytest.mark.parametrize("option", ["--allow-writes", "--json"])
+def test_discarded_faults_name_the_command_that_repeats_them(new_project, capsys, tmp_path, monkeypatch, option):
+    up = FakeUp()
+    up.outcomes["worker"] = "discarded"
+    monkeypatch.setattr(fault_session, "open_session", up)
+    out = tmp_path / "out"
+    words = ["gunicorn", "--fault", "worker", "--fault", "application", "--project", str(new_project())]
+    assert main(["faults", *words, "--output", str(out), option]) == 1
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    again = f"{PROGRAM} faults --resume {out} --allow-writes"
+    if option == "--json":
+        again = f"{PROGRAM} faults --resume {out}"
+        lines = printed.err.splitlines()
+        json.loads(printed.out)
+    assert f"1 of 2 faults discarded as unreliable; repeat with: {again}" in lines
