@@ -13,6 +13,7 @@ from bench.measure.records.folder import Run, is_faults, read_run
 from bench.measure.report import facts, fault_rows, ranking, recommendation
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_of
+from bench.measure.report.ref_comparison import compare_refs
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.host_costs import HostCosts
 from bench.words import case_name, first_names, one_line, plural
@@ -58,9 +59,11 @@ def document(every: Sequence[Run], page: Path) -> Document:
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _machine(every[case.run]) == _machine(run)]
-            project, more = facts.project_options(run), facts.more_rounds(run)
+            project, more, commits = facts.project_options(run), facts.more_rounds(run), compare_refs(run)
             for place in ranking.places(run):
-                boards.append(recommendation.recommended(ranking.board(place, number, alike), project, more))
+                board = ranking.board(place, number, alike)
+                compared = [item for item in commits if item.size == place.size]
+                boards.append(recommendation.recommended(board, project, more, compared))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):

@@ -187,7 +187,10 @@ class Ranking:
     rounds: Annotated[int, means("Most rounds of any case.")]
     workloads: Annotated[tuple[str, ...], means("Its workloads, in the order of the plan.")]
     cases: Annotated[tuple[CaseRow, ...], means("Its cases, best first.")]
-    answer: Annotated[tuple[str, ...], means("The recommendation, its cost, its safety and the next command.")]
+    answer: Annotated[
+        tuple[str, ...],
+        means("The recommendation, its cost, its safety and the next command; or the verdict on commits."),
+    ]
 
 
 @dataclass(frozen=True)

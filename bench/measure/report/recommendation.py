@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.measure.records.records import options_of
+from bench.measure.report import ref_comparison
 from bench.measure.report.document import NO_TRIAL, CaseRow, Ranking
-from bench.measure.report.ref_comparison import label_of
+from bench.measure.report.ref_comparison import RefComparison, label_of
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import (
     INCONCLUSIVE,
@@ -30,11 +31,19 @@ MAX_WORDS = 20
 NEXT = "Next: "
 
 
-def recommended(board: Ranking, project: str = "", more: str = "") -> Ranking:
-    """The board with its sentences: recommendation, cost, safety, and the next command.
+def recommended(board: Ranking, project: str = "", more: str = "", commits: Sequence[RefComparison] = ()) -> Ranking:
+    """The board with its sentences: recommendation, cost, safety, and the next command; or the verdict on commits.
 
-    `project` has the options that name the project, `more` is the command that makes more rounds.
+    project  options that name the project
+    more     the command that makes more rounds
+    commits  comparisons of the board's commits
     """
+    # At a rate all commits serve the same, if each keeps it.
+    if commits and not (board.kind == "rate" and all(item.verdict == "same" for item in commits)):
+        lines = [ref_comparison.headline(commits, board.margin, _compared_figure(board))]
+        if more and any(item.verdict == INCONCLUSIVE for item in commits):
+            lines.append(f"{NEXT}{more}")
+        return replace(board, answer=tuple(lines))
     headline = _headline(board)
     if board.verdict == INCONCLUSIVE and board.kind != "rate" and more:
         return replace(board, answer=(headline, f"{NEXT}{more}"))
@@ -73,9 +82,7 @@ def _headline(board: Ranking) -> str:
         return f"Not measured: {' '.join(words)}."
     if board.kind == "rate":
         return _at_a_rate(board)
-    row, what = board.cases[board.best], "requests/s"
-    if board.kind == "capacity":
-        what = "capacity"
+    row, what = board.cases[board.best], _compared_figure(board)
     others = [other for other in board.cases if other is not row and other.ratio]
     if not others:
         return f"{row.name} is the only case with figures: there is nothing to compare it with."
@@ -94,6 +101,12 @@ def _headline(board: Ranking) -> str:
     if board.rounds < 2 or not alike:
         return f"Inconclusive: {row.name} has the highest {what}, but one round proves no difference."
     return f"Inconclusive between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
+
+
+def _compared_figure(board: Ranking) -> str:
+    if board.kind == "capacity":
+        return "capacity"
+    return "requests/s"
 
 
 def _at_a_rate(board: Ranking) -> str:

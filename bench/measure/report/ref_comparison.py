@@ -14,7 +14,7 @@ from bench.measure.report.comparison import Key, Verdict, finite, key_of, ratio_
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
 from bench.serve.catalog.names import NO_LIMIT
-from bench.words import number
+from bench.words import interval, joined, number
 
 # Guards whose findings another attempt may not have.
 PASSING = {INTERFERENCE, "drift"}
@@ -27,6 +27,7 @@ class RefComparison:
     """A commit beside the first one, under the same stack, layer, workload, size and level.
 
     case             the common attributes, in words
+    size             the resource limit
     first, other     labels of the commits
     ratio            requests/s of the other as a multiple of the first's; low, high: its 95 % interval; high: None if
                      unbounded
@@ -36,6 +37,7 @@ class RefComparison:
     """
 
     case: str
+    size: str
     first: str
     other: str
     first_rate: float
@@ -140,6 +142,7 @@ def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> 
     ratio, low, high = table.ratio(other, key)
     return RefComparison(
         case=_case_words(key),
+        size=key.size,
         first=label_of(key.stack),
         other=label,
         first_rate=table.rate(key),
@@ -187,6 +190,39 @@ def render(comparisons: Sequence[RefComparison], margin: float) -> list[str]:
             lines.append(f"{item.case}: {item.other} makes {two:g} queries a request, {item.first} {one:g}")
     lines.append(f"slower and faster: by more than {margin:.0%}, with 95 % confidence in each row")
     return lines
+
+
+def headline(comparisons: Sequence[RefComparison], margin: float, what: str = "requests/s") -> str:
+    """The verdicts in one sentence; `what` is compared."""
+    if len(comparisons) == 1:
+        return _of_one(comparisons[0], margin, what)
+    by_commit: dict[str, list[Verdict]] = {}
+    for item in comparisons:
+        by_commit.setdefault(item.other, []).append(item.verdict)
+    parts = [f"{other} is {_counted(verdicts)}" for other, verdicts in by_commit.items()]
+    return f"Compared with {comparisons[0].first}, {'; '.join(parts)}."
+
+
+def _of_one(item: RefComparison, margin: float, what: str) -> str:
+    if not item.low:
+        return f"Inconclusive: one round proves no difference between {item.first} and {item.other}."
+    certain = interval(item.low, item.high)
+    if item.verdict == "inconclusive":
+        return f"Inconclusive: {item.other} has {number(item.ratio)} times the {what} of {item.first}, {certain}."
+    verdict = f"{item.other} is {item.verdict} than {item.first}"
+    if item.verdict == "same":
+        verdict = f"{item.other} is as fast as {item.first} within {100 * margin:g} %"
+    return f"{verdict}: {number(item.ratio)} times the {what}, {certain}."
+
+
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts on a commit with their numbers: `slower`, `slower in 1 of 3 cases and as fast in 2`."""
+    words = {"slower": "slower", "faster": "faster", "same": "as fast", "inconclusive": "inconclusive"}
+    if len(set(verdicts)) == 1:
+        return words[verdicts[0]]
+    parts = [f"{word} in {verdicts.count(verdict)}" for verdict, word in words.items() if verdict in verdicts]
+    parts[0] += f" of {len(verdicts)} cases"
+    return joined(parts)
 
 
 def figure(value: float | None, form: str) -> str:

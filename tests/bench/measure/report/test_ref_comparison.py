@@ -56,15 +56,17 @@ def test_a_run_without_commits_has_none(tmp_path):
     assert compare_refs(read_run(report_folder.make(tmp_path / "run"))) == ()
 
 
-def compared(folder, factor, queries):
-    """The comparisons of a run whose other commit has these requests/s and queries."""
+def compared(folder, factor, queries, noise=0.0):
+    """The comparisons of a run whose other commit has these requests/s and queries, with noise from round to round."""
 
     def as_commits(trial):
         label = {"gunicorn": FIRST, "uwsgi": OTHER}.get(trial.stack)
         if label is None or trial.layer != "none" or trial.status != "ok":
             return None
         number = queries[0 if label == FIRST else 1]
-        rate = 1000.0 * (factor if label == OTHER else 1.0) * (1 + trial.round / 1000)
+        rate = 1000.0 * (1 + trial.round / 1000)
+        if label == OTHER:
+            rate *= factor * (1 + noise * (-1) ** trial.round)
         result = changed(trial, requests_per_second=rate, queries_per_request=number)
         return replace(result, stack=label)
 
@@ -86,6 +88,58 @@ def test_a_commit_that_is_slower_is_named_and_one_more_query_too(tmp_path):
     assert comparison.queries == (3.0, 4.0) and comparison.more_queries
     text = "\n".join(ref_comparison.render([comparison], 0.05))
     assert "gunicorn none home 50: tree makes 4 queries a request, main 3" in text
+
+
+@pytest.mark.parametrize(
+    ("factor", "noise", "sentence"),
+    [
+        (0.8, 0.0, "tree is slower than main: 0.800 times the requests/s, "),
+        (1.25, 0.0, "tree is faster than main: 1.25 times the requests/s, "),
+        (1.0, 0.0, "tree is as fast as main within 5 %: 1.00 times the requests/s, "),
+        (0.8, 0.1, "Inconclusive: tree has 0.770 times the requests/s of main, "),
+    ],
+)
+def test_the_first_line_of_a_run_is_the_verdict_that_fail_if_takes(tmp_path, factor, noise, sentence):
+    directory, (item,) = compared(tmp_path / "run", factor, (3.0, 3.0), noise)
+    document, _ = write.document([directory], directory / write.NAME)
+    assert document.answer[0].startswith(sentence)
+    assert document.answer[0].endswith(" (95 % confidence).")
+    more = [line for line in document.answer[1:] if line.startswith("Next: ")]
+    assert bool(more) == (item.verdict == "inconclusive")
+
+
+def test_a_proven_loss_comes_first_if_the_best_of_all_cases_is_not_decided(tmp_path):
+    """A race until decided needs more certainty of the best than the comparison of two commits."""
+    directory, _ = compared(tmp_path / "run", 0.8, (3.0, 3.0), 0.05)
+    run = read_run(directory)
+    Folder(directory).write(replace(run.info, plan=replace(run.info.plan, until="decided")))
+    (item,) = compare_refs(read_run(directory))
+    document, _ = write.document([directory], directory / write.NAME)
+    assert (document.boards[0].verdict, item.verdict) == ("inconclusive", "slower")
+    assert document.answer[0].startswith("tree is slower than main: ")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ([("tree", "slower"), ("new", "same")], "Compared with main, tree is slower; new is as fast."),
+        (
+            [("tree", "slower"), ("tree", "same"), ("tree", "same"), ("tree", "inconclusive")],
+            "Compared with main, tree is slower in 1 of 4 cases, as fast in 2 and inconclusive in 1.",
+        ),
+    ],
+)
+def test_several_verdicts_are_counted_in_one_sentence(tmp_path, verdicts, sentence):
+    _, (item,) = compared(tmp_path / "run", 0.8, (3.0, 3.0))
+    items = [replace(item, other=label, verdict=each) for label, each in verdicts]
+    assert ref_comparison.headline(items, 0.05) == sentence
+
+
+def test_one_round_is_no_verdict_on_a_commit(tmp_path):
+    _, (item,) = compared(tmp_path / "run", 0.8, (3.0, 3.0))
+    only = replace(item, low=0.0, high=None, verdict="inconclusive")
+    said = "Inconclusive: one round proves no difference between main and tree."
+    assert ref_comparison.headline([only], 0.05) == said
 
 
 def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
