@@ -356,7 +356,7 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
-    """The project of the command line, with a note on stderr if this is the demo site. Raises BenchError if unusable."""
+    """The project of the command line; a note on stderr names the demo site. Raises BenchError if unusable."""
     if stand_in := demo_site(args):
         aside(f"note: the project is {stand_in}")
     return open_project(project_folder(args), args.config, plain=getattr(args, "plain", False))

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from itertools import chain
 
 from bench.serve.project.description import FILE
-from bench.serve.project.findings.finding import DOCS, RENDER, WARNING, Examination, Occurrence, finding
+from bench.serve.project.findings.finding import DOCS, PRIVATE_DOCS, RENDER, WARNING, Examination, Occurrence, finding
 from bench.serve.project.findings.wording import first_line, listed
 from bench.serve.project.inspection import HEALTH, InspectedPage
 from bench.words import joined, plural
@@ -79,7 +79,7 @@ def _has_cached_loader(examination: Examination) -> bool:
     return any("loaders.cached" in line for line in lines)
 
 
-@finding("cookie-set", WARNING, IN_FORMS, link=CACHE_DOCS, found_in=RENDER)
+@finding("cookie-set", WARNING, IN_FORMS, link=PRIVATE_DOCS, found_in=RENDER)
 def cookie_set(examination: Examination) -> Iterator[Occurrence]:
     """A page sets a cookie, so no cache may store it."""
     pages = _pages(examination)
@@ -97,7 +97,7 @@ def cookie_set(examination: Examination) -> Iterator[Occurrence]:
         )
 
 
-@finding("cookie-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
+@finding("cookie-read", WARNING, "", link=PRIVATE_DOCS, found_in=RENDER)
 def cookie_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a cookie, so no layer stores it."""
     by_cause: dict[str, list[InspectedPage]] = {}
@@ -115,7 +115,7 @@ def cookie_read(examination: Examination) -> Iterator[Occurrence]:
         )
 
 
-@finding("header-read", WARNING, "", link=CACHE_DOCS, found_in=RENDER)
+@finding("header-read", WARNING, "", link=PRIVATE_DOCS, found_in=RENDER)
 def header_read(examination: Examination) -> Iterator[Occurrence]:
     """A page reads a header, the client's address or the host, so no layer stores it."""
     html = [page for page in _pages(examination) if page.is_html]
@@ -144,7 +144,7 @@ def header_read(examination: Examination) -> Iterator[Occurrence]:
     "not-shared",
     WARNING,
     "use never_cache and cache_control(private=True) only for pages of one visitor",
-    link=CACHE_DOCS,
+    link=f"{DOCS}/topics/cache/#controlling-cache-using-other-headers",
     found_in=RENDER,
 )
 def not_shared(examination: Examination) -> Iterator[Occurrence]:
@@ -205,7 +205,7 @@ def vary_other(examination: Examination) -> Iterator[Occurrence]:
     "nonce-on-page",
     WARNING,
     "allow scripts by their hash on pages for everybody, or leave these out of public",
-    link=CACHE_DOCS,
+    link=PRIVATE_DOCS,
     found_in=RENDER,
 )
 def nonce_on_page(examination: Examination) -> Iterator[Occurrence]:
@@ -234,7 +234,7 @@ def session_written(examination: Examination) -> Iterator[Occurrence]:
         )
 
 
-@finding("query-parameters", WARNING, "", link=f"{DOCS}/topics/pagination/", found_in=RENDER)
+@finding("query-parameters", WARNING, "", link="docs/caching.md#query-strings", found_in=RENDER)
 def query_parameters(examination: Examination) -> Iterator[Occurrence]:
     """Pages link to each other with parameters that no cache knows, as lists with several pages do."""
     settings = examination.facts.settings

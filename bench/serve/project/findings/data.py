@@ -16,7 +16,7 @@ TRANSACTION_MODE = (5, 1)
 SQLITE_OPTIONS = 'OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}'
 
 
-@finding("database-unusable", ERROR, "", link=f"{DOCS}/ref/databases/", found_in=RENDER, setting="DATABASES")
+@finding("database-unusable", ERROR, "", found_in=RENDER, setting="DATABASES")
 def database_unusable(examination: Examination) -> Iterator[Occurrence]:
     """The database cannot be used."""
     facts = examination.facts
@@ -36,7 +36,7 @@ def _remedy(facts: Facts) -> str:
     "database-empty",
     WARNING,
     "look with --database sqlite or postgresql, which the commands of setup fill",
-    link=f"{DOCS}/topics/migrations/",
+    link=f"{DOCS}/topics/migrations/#workflow",
     found_in=RENDER,
     setting="DATABASES",
 )
@@ -50,7 +50,7 @@ def database_empty(examination: Examination) -> Iterator[Occurrence]:
     "migrations-unapplied",
     ERROR,
     f"run ./manage.py migrate, or have the kit fill a database: generated = true in [tool.benchapp] of {FILE}",
-    link=f"{DOCS}/topics/migrations/",
+    link=f"{DOCS}/topics/migrations/#workflow",
     found_in=RENDER,
     setting="DATABASES",
 )

@@ -33,7 +33,7 @@ def text() -> str:
 def _row(rule: Rule) -> str:
     remedy = rule.remedy or "the finding names it"
     remedy = f"{remedy[0].upper()}{remedy[1:]}."
-    cells = [f"[`{rule.id}`]({rule.link})", rule.severity, rule.found_in, rule.title, remedy]
+    cells = [f"[`{rule.id}`]({rule.link.removeprefix('docs/')})", rule.severity, rule.found_in, rule.title, remedy]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

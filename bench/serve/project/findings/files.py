@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.serve.project.description import FILE
-from bench.serve.project.findings.finding import DOCS, ERROR, RENDER, WARNING, Examination, Occurrence, finding
+from bench.serve.project.findings.finding import (
+    DESCRIPTION_DOCS,
+    DOCS,
+    ERROR,
+    RENDER,
+    SERVED_DOCS,
+    WARNING,
+    Examination,
+    Occurrence,
+    finding,
+)
 from bench.words import first_names
 
 # What only STATIC_ROOT has, no other host collects.
@@ -39,7 +49,7 @@ def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
     "static-file-missing",
     WARNING,
     FIND_STATIC,
-    link=f"{DOCS}/howto/static-files/",
+    link=f"{DOCS}/howto/static-files/#configuring-static-files",
     found_in=RENDER,
 )
 def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
@@ -133,7 +143,7 @@ def endless_file_cache(examination: Examination) -> Iterator[Occurrence]:
     "uploads-not-served",
     WARNING,
     "",
-    link=f"{DOCS}/howto/static-files/deployment/",
+    link=SERVED_DOCS,
     setting="MEDIA_URL",
 )
 def uploads_not_served(examination: Examination) -> Iterator[Occurrence]:
@@ -174,7 +184,7 @@ def uploads_in_release(examination: Examination) -> Iterator[Occurrence]:
     "sendfile",
     WARNING,
     "respond with FileResponse, or name that place as `protected` in [tool.benchapp]",
-    link=f"{DOCS}/howto/deployment/",
+    link=DESCRIPTION_DOCS,
 )
 def sendfile(examination: Examination) -> Iterator[Occurrence]:
     """A view has the web server send a file."""

@@ -23,6 +23,11 @@ from bench.serve.project.sqlite_snapshot import has_content
 
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS_DOCS = f"{DOCS}/ref/settings/#"
+# Pages of this project: what a description says, what a cache leaves out, and a host without benchapp's settings.
+DESCRIPTION_DOCS = "docs/your-own-project.md#describe-it"
+SERVED_DOCS = "docs/your-own-project.md#how-it-is-served"
+PRIVATE_DOCS = "docs/caching.md#what-is-never-cached"
+PLAIN_DOCS = "docs/production.md#what-benchapp-adds-to-your-project"
 Severity = Literal["error", "warning"]
 # An error keeps the project from being served or measured; a warning costs its visitors, figures or operators.
 ERROR: Severity = "error"
@@ -194,7 +199,10 @@ class Rule:
 def finding(
     id: str, severity: Severity, remedy: str, *, link: str = "", found_in: str = READ, setting: str = ""
 ) -> Callable[[RuleFunction], Rule]:
-    """Make a Rule of a function, whose docstring is the title; without another link, the link is to the setting."""
+    """Make a Rule of a function, whose docstring is the title.
+
+    link  the URL of a page, or a page of this project; by default Django's of the setting
+    """
     link = link or SETTINGS_DOCS + setting.lower().replace("_", "-")
 
     def define(occurrences: RuleFunction) -> Rule:

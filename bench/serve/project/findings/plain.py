@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.serve.project.description import FILE
-from bench.serve.project.findings.finding import DOCS, ERROR, SETTINGS_DOCS, WARNING, Examination, Occurrence, finding
+from bench.serve.project.findings.finding import (
+    ERROR,
+    PLAIN_DOCS,
+    SETTINGS_DOCS,
+    WARNING,
+    Examination,
+    Occurrence,
+    finding,
+)
 
 # Variable of `site.env` or `secrets.env` -> the effect if the settings do not read it.
 EFFECTS = {
@@ -20,7 +28,7 @@ EFFECTS = {
     "variable-not-read",
     WARNING,
     "read it in the settings, or leave out --plain",
-    link=f"{DOCS}/topics/settings/",
+    link=PLAIN_DOCS,
 )
 def variable_not_read(examination: Examination) -> Iterator[Occurrence]:
     """The settings do not read a variable of the host's files."""
@@ -32,7 +40,7 @@ def variable_not_read(examination: Examination) -> Iterator[Occurrence]:
     "health-check-missing",
     ERROR,
     f'add a view for any host and over plain HTTP, and name it: health = "/up/" in [tool.benchapp] of {FILE}',
-    link=f"{SETTINGS_DOCS}secure-redirect-exempt",
+    link=PLAIN_DOCS,
 )
 def health_check_missing(examination: Examination) -> Iterator[Occurrence]:
     """The project names no path for health checks, and benchapp's are in its settings."""
@@ -44,6 +52,7 @@ def health_check_missing(examination: Examination) -> Iterator[Occurrence]:
     "start-not-told",
     WARNING,
     "make an empty file $BENCHAPP_LOADED/PID at the end of wsgi.py or asgi.py, if the variable is set",
+    link=PLAIN_DOCS,
 )
 def start_not_told(examination: Examination) -> Iterator[Occurrence]:
     """No process tells when the application is loaded."""

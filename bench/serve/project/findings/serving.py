@@ -14,9 +14,11 @@ from bench.serve.project.description import FILE
 from bench.serve.project.findings.code import production_settings, python_files
 from bench.serve.project.findings.files import FIND_STATIC
 from bench.serve.project.findings.finding import (
+    DESCRIPTION_DOCS,
     DOCS,
     ERROR,
     RENDER,
+    SERVED_DOCS,
     SETTINGS_DOCS,
     WARNING,
     Examination,
@@ -31,7 +33,6 @@ from bench.words import first_names, plural
 
 # Packages that choose a site by the host name.
 TENANTS = re.compile(r"(django_(tenants|hosts|subdomains)|tenant_schemas|subdomains|multisite)\b")
-MIDDLEWARE_DOCS = f"{DOCS}/topics/http/middleware/"
 
 
 @finding(
@@ -72,7 +73,7 @@ def unreadable_files(examination: Examination) -> Iterator[Occurrence]:
     "no-application",
     ERROR,
     f'write a wsgi.py, as `django-admin startproject` does, and name it: wsgi = "mysite.wsgi:application" in {FILE}',
-    link=f"{DOCS}/howto/deployment/wsgi/",
+    link=f"{DOCS}/howto/deployment/wsgi/#the-application-object",
 )
 def no_application(examination: Examination) -> Iterator[Occurrence]:
     """The project has no WSGI or ASGI application that can be imported."""
@@ -91,7 +92,7 @@ def no_application(examination: Examination) -> Iterator[Occurrence]:
     "broken-application",
     WARNING,
     "correct it, or remove it: stacks that need it skip the project",
-    link=f"{DOCS}/howto/deployment/asgi/",
+    link=f"{DOCS}/howto/deployment/asgi/#the-application-object",
 )
 def broken_application(examination: Examination) -> Iterator[Occurrence]:
     """One of two applications cannot be imported."""
@@ -100,7 +101,7 @@ def broken_application(examination: Examination) -> Iterator[Occurrence]:
         yield Occurrence(f"it cannot be imported: {facts.application_problem}")
 
 
-@finding("stale-unknown", ERROR, f"correct it in {FILE}", link=f"{DOCS}/ref/models/fields/")
+@finding("stale-unknown", ERROR, f"correct it in {FILE}", link=DESCRIPTION_DOCS)
 def stale_unknown(examination: Examination) -> Iterator[Occurrence]:
     """The description names a model or field that the project does not have."""
     if problem := examination.facts.stale_problem:
@@ -151,7 +152,7 @@ def _named_pages(examination: Examination) -> Iterator[InspectedPage]:
             yield page
 
 
-@finding("health-page", ERROR, "", link=f"{DOCS}/topics/http/urls/", found_in=RENDER)
+@finding("health-page", ERROR, "", link=DESCRIPTION_DOCS, found_in=RENDER)
 def health_page(examination: Examination) -> Iterator[Occurrence]:
     """The page of health checks does not respond with 200."""
     description = examination.project.description
@@ -165,7 +166,7 @@ def health_page(examination: Examination) -> Iterator[Occurrence]:
             yield Occurrence(_problem_of(page), page.cause_of_error, advice)
 
 
-@finding("public-page", ERROR, "", link=f"{DOCS}/topics/http/urls/", found_in=RENDER)
+@finding("public-page", ERROR, "", link=DESCRIPTION_DOCS, found_in=RENDER)
 def public_page(examination: Examination) -> Iterator[Occurrence]:
     """A page that the description calls public does not respond with 200."""
     description = examination.project.description
@@ -179,7 +180,7 @@ def public_page(examination: Examination) -> Iterator[Occurrence]:
     "other-host",
     ERROR,
     f"{LET_IN}, or give the tenant that is measured that host",
-    link=MIDDLEWARE_DOCS,
+    link=SERVED_DOCS,
     found_in=RENDER,
 )
 def other_host(examination: Examination) -> Iterator[Occurrence]:
@@ -221,7 +222,7 @@ def static_file_error(examination: Examination) -> Iterator[Occurrence]:
         )
 
 
-@finding("page-error", WARNING, CORRECT, link=MIDDLEWARE_DOCS, found_in=RENDER)
+@finding("page-error", WARNING, CORRECT, link=f"{DOCS}/howto/error-reporting/#server-errors", found_in=RENDER)
 def page_error(examination: Examination) -> Iterator[Occurrence]:
     """A page is an error."""
     # Those pages and services that do not respond are other findings.
@@ -237,7 +238,7 @@ def page_error(examination: Examination) -> Iterator[Occurrence]:
         yield Occurrence(f"GET {listed(alike)} {words}", alike[0].cause_of_error)
 
 
-@finding("home-not-shown", WARNING, "", link=MIDDLEWARE_DOCS, found_in=RENDER)
+@finding("home-not-shown", WARNING, "", link=DESCRIPTION_DOCS, found_in=RENDER)
 def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
     """Visitors do not get the home page, and the description names no other."""
     description = examination.project.description
@@ -278,7 +279,7 @@ def script_name(examination: Examination) -> Iterator[Occurrence]:
     "site-by-host",
     WARNING,
     "make the measured site the default, or give it the host 127.0.0.1; for production render each site",
-    link=f"{DOCS}/ref/contrib/sites/",
+    link=f"{DOCS}/ref/contrib/sites/#module-django.contrib.sites",
     setting="INSTALLED_APPS",
 )
 def site_by_host(examination: Examination) -> Iterator[Occurrence]:
@@ -319,7 +320,7 @@ def prepend_www(examination: Examination) -> Iterator[Occurrence]:
         yield Occurrence("each page redirects to www.; this is off while the kit serves over plain HTTP")
 
 
-@finding("production-settings", WARNING, "", link=f"{DOCS}/topics/settings/")
+@finding("production-settings", WARNING, "", link=f"{DOCS}/topics/settings/#designating-the-settings")
 def which_settings(examination: Examination) -> Iterator[Occurrence]:
     """The project has other settings for production than the inspected ones."""
     project = examination.project
@@ -335,7 +336,7 @@ def which_settings(examination: Examination) -> Iterator[Occurrence]:
     "websockets",
     WARNING,
     "choose a stack that passes WebSockets on (docs/stacks.md#asgi-servers); the others refuse the handshake",
-    link=f"{DOCS}/howto/deployment/asgi/",
+    link="docs/stacks.md#asgi-servers",
 )
 def websockets(examination: Examination) -> Iterator[Occurrence]:
     """The project serves WebSockets, which only ASGI servers can."""
@@ -347,7 +348,7 @@ def websockets(examination: Examination) -> Iterator[Occurrence]:
     "lifespan",
     WARNING,
     "set up in AppConfig.ready, or at the first use",
-    link=f"{DOCS}/howto/deployment/asgi/",
+    link="https://asgi.readthedocs.io/en/latest/specs/lifespan.html",
 )
 def lifespan(examination: Examination) -> Iterator[Occurrence]:
     """The application uses the lifespan protocol of ASGI, which the kit's servers have off."""
@@ -359,7 +360,7 @@ def lifespan(examination: Examination) -> Iterator[Occurrence]:
     "too-many-workers",
     WARNING,
     "serve with fewer processes, such as --set processes=auto, or with more memory",
-    link=f"{DOCS}/topics/performance/",
+    link="docs/production.md#day-by-day",
     found_in=RENDER,
 )
 def too_many_workers(examination: Examination) -> Iterator[Occurrence]:

@@ -1,6 +1,7 @@
 """Advice: each finding for the fact that causes it, and none for a project that has nothing to change."""
 
 import itertools
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from bench.errors import BenchError
 from bench.serve.project.description import Description, Project
 from bench.serve.project.findings import RULES, Examination, documentation, examine
 from bench.serve.project.findings.files import WHITENOISE
-from bench.serve.project.findings.finding import ERROR, WARNING
+from bench.serve.project.findings.finding import DOCS, ERROR, WARNING
 from bench.serve.project.findings.security import CSRF, GZIP, SECURITY, UPDATE_CACHE
 from bench.serve.project.health import CORRECT, LET_IN
 from bench.serve.project.inspection import DeploymentCheck, Facts, InspectedPage, Statement
@@ -185,6 +186,48 @@ ELSEWHERE = {
 
 def test_the_page_of_documentation_is_printed_from_the_rules():
     assert (paths.KIT / "docs" / "findings.md").read_text("utf-8") == documentation.text()
+
+
+# Finding -> the word for its subject in its link, if the rule has another.
+WORDS_OF_LINKS = {
+    "folder-name": "basedefs",
+    "unreadable-files": "chmod",
+    "database-empty": "migrations",
+    "dangling-reference": "staticfiles",
+    "session-read": "vary",
+    "storage-ignored": "features-removed",
+    "health-check-cost": "probes",
+}
+# Findings about all that a page of Django's says.
+WHOLE_PAGES = {"csp-nonce-unused", "django-check"}
+PREFIX = re.compile(r"https://[^/]+(/en/\w+)?/")
+
+
+def stems(text):
+    """The beginnings of the words, without endings such as of plurals."""
+    return {word[:5] for word in re.findall("[a-z]{3,}", text.lower().replace("_", "-"))}
+
+
+def section(link):
+    """The text below the heading of a page of this project, named as `docs/page.md#heading`."""
+    page, _, anchor = link.partition("#")
+    for part in (paths.KIT / page).read_text("utf-8").split("\n## "):
+        title = part.partition("\n")[0]
+        if re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") == anchor:
+            return part
+    raise LookupError(f"{page} has no heading for #{anchor}")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_the_link_of_a_rule_is_about_its_finding(rule):
+    if rule.link.startswith("docs/"):
+        assert stems(f"{rule.id} {rule.remedy}") & stems(section(rule.link))
+        return
+    own = stems(f"{rule.id} {rule.title} {rule.remedy} {rule.setting}")
+    address = PREFIX.sub("", rule.link)
+    assert own & stems(address) or WORDS_OF_LINKS.get(rule.id, "?") in address
+    if rule.link.startswith(DOCS) and rule.id not in WHOLE_PAGES:
+        assert rule.link.partition("#")[2]
 
 
 @pytest.mark.parametrize(("finding", "fact"), NOTICED, ids=lambda value: value if isinstance(value, str) else "")
