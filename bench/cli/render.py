@@ -78,6 +78,8 @@ def main(args: argparse.Namespace) -> int:
         print(path)
     if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)
+    if chosen.places and (names := advice.refused_hosts(case)):
+        print(f"note: {names}", file=sys.stderr)
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
     return 0

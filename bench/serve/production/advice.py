@@ -1,17 +1,26 @@
-"""Advice printed with a render: values without effect, a cache that is too large, an unlikely port."""
+"""Advice printed with a render: values without effect, a cache that is too large, an unlikely port, and host names for
+another site."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from bench.serve.catalog.values import Values
+from msgspec import structs
+
+from bench.serve.catalog import catalog
+from bench.serve.catalog.values import PRODUCTION, Values
 from bench.serve.deployment.case import Case, with_services_for_files
 from bench.serve.production import one_host
+from bench.serve.project import inspection
+from bench.serve.project.opened import UnderTest
+from bench.words import joined
 
 HTTPS_PORT = 443
+ALLOWED_HOSTS = "ALLOWED_HOSTS"
 # A store is files, not memory.
 STORE = "{{ store }}"
 
@@ -77,3 +86,55 @@ def wrong_port(case: Case) -> str:
     if not behind or one_host.production_places(values).port != HTTPS_PORT:
         return ""
     return f"listener=behind: plain HTTP on port {HTTPS_PORT}; another is `port` under [places] of a values file"
+
+
+def refused_hosts(case: Case) -> str:
+    """The host names of a host's web server that Django refuses there, or of another site; empty without any."""
+    project, settings = case.project, case.settings
+    given = {**case.values.env, **case.user_env}.get(ALLOWED_HOSTS, "")
+    # A redirect keeps the other names away from Django.
+    served = [name for name in str(settings["server_names"]).split() if name not in settings["other_names"]]
+    if project.recorded and not project.overlaid:
+        variables = {**project.project.env, ALLOWED_HOSTS: given}
+        allowed = inspection.inspect(structs.replace(project.project, env=variables)).allowed_hosts
+        place = f"{ALLOWED_HOSTS} of {project.project.settings}"
+        remedy = "add it, or read the variable of that name"
+    else:
+        allowed = tuple(host.strip() for host in given.split(","))
+        place = ALLOWED_HOSTS
+        remedy = f"write {ALLOWED_HOSTS} with it under [env] of a file of values"
+    if refused := [name for name in served if not _is_allowed(name, allowed)]:
+        has = ", ".join(allowed) or "empty"
+        return f"server_names has {joined(refused)}, which {place} ({has}) refuses with 400; {remedy}"
+
+    is_usual = given == catalog.read().values[PRODUCTION].env[ALLOWED_HOSTS]
+    if project.recorded and project.overlaid and is_usual:
+        return _other_names(project, served)
+    return ""
+
+
+def _other_names(project: UnderTest, served: Sequence[str]) -> str:
+    """A note if the project names hosts, and none is served; else empty."""
+    own = project.facts.public_hosts
+    if not own or any(_is_allowed(name, own) for name in served):
+        return ""
+    where = project.facts.lines.get(ALLOWED_HOSTS, project.project.settings)
+    return (
+        f"server_names has {joined(served)}, and {ALLOWED_HOSTS} ({where}) has {joined(own)}: write the site's names "
+        f"into server_names, and into {ALLOWED_HOSTS} under [env], of a file of values"
+    )
+
+
+def _is_allowed(name: str, allowed: Iterable[str]) -> bool:
+    """True if ALLOWED_HOSTS covers a name of `server_names`; `*.example.org` and `.example.org` are all below one.
+
+    https://docs.djangoproject.com/en/stable/ref/settings/#allowed-hosts
+    """
+    below = name[0] in "*."
+    ending = "." + name.lstrip("*.").lower()
+    for host in (host.lower() for host in allowed):
+        if host == "*" or (host.startswith(".") and ending.endswith(host)):
+            return True
+        if host == ending[1:] and not below:
+            return True
+    return False

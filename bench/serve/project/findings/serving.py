@@ -299,12 +299,13 @@ def site_by_host(examination: Examination) -> Iterator[Occurrence]:
 
 @finding("other-names", WARNING, "", setting="ALLOWED_HOSTS")
 def other_names(examination: Examination) -> Iterator[Occurrence]:
-    """The site has several host names, and a render for production serves one."""
+    """The site has several host names, and a host serves only the names in a file of values."""
     names = examination.facts.public_hosts
     if len(names) > 1:
         yield Occurrence(
-            f"a render for production serves only {names[0]} of its {len(names)} names and refuses the others with 400",
-            remedy=f'name all that are served: render --set server_names="{" ".join(names)}"',
+            f"{len(names)} names: a host refuses those that its file of values does not have",
+            remedy=f'write all into a file of values: server_names = "{" ".join(names)}", and under [env] '
+            f'ALLOWED_HOSTS = "{",".join(names)}"',
         )
 
 

@@ -1,12 +1,16 @@
-"""Advice printed with a render: values without effect, a cache too large."""
+"""Advice printed with a render: values without effect, a cache too large, host names that the site refuses."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from bench.serve.catalog import catalog, values
+from bench.serve.deployment import case as cases
 from bench.serve.production import advice
-from tests.cases import for_files
+from bench.serve.project.opened import open_project
+from tests.cases import for_files, kit
 
 
 @pytest.mark.parametrize(
@@ -60,3 +64,94 @@ def test_a_value_that_something_has_is_not_idle(stack, change):
     usual = catalog.read().values["production"]
     changed = usual.changed(dict([values.parse_change(change)]))
     assert advice.idle_changes(for_files(stack, values=changed), usual) == []
+
+
+def of_names(server_names, allowed=None, project=None, **more):
+    """The advice on these values of production."""
+    chosen = catalog.read().values["production"]
+    if server_names:
+        chosen = chosen.changed({"server_names": server_names, **more})
+    if allowed is not None:
+        chosen = replace(chosen, env={**chosen.env, "ALLOWED_HOSTS": allowed})
+    return advice.refused_hosts(cases.for_files(project or kit(), "nginx-gunicorn", "none", chosen))
+
+
+@pytest.mark.parametrize(
+    ("server_names", "allowed"),
+    [
+        (None, None),
+        ("shop.example.org", "www.example.org, shop.example.org"),
+        ("Shop.example.org", "shop.EXAMPLE.org"),
+        ("shop.example.org example.org", ".example.org"),
+        ("*.example.org", ".example.org"),
+        (".shop.example.org", ".example.org"),
+        ("shop.example.org", "*"),
+        # Redirected to the first one by the web server.
+        ("shop.example.org www.example.org", "shop.example.org"),
+    ],
+)
+def test_names_that_server_and_settings_have_need_no_advice(server_names, allowed):
+    assert of_names(server_names, allowed) == ""
+
+
+@pytest.mark.parametrize(
+    ("server_names", "allowed", "refused"),
+    [
+        ("shop.example.org", None, "shop.example.org"),
+        ("shop.example.org", "example.org", "shop.example.org"),
+        ("shopexample.org", ".example.org", "shopexample.org"),
+        ("*.example.org", "example.org,www.example.org", "*.example.org"),
+        (".example.org", "example.org", ".example.org"),
+        ("*.example.org", ".shop.example.org", "*.example.org"),
+        ("a.example b.example", "c.example", "a.example"),
+    ],
+)
+def test_a_name_that_the_settings_refuse_is_advised(server_names, allowed, refused):
+    said = of_names(server_names, allowed)
+    assert said.startswith(f"server_names has {refused}, which ALLOWED_HOSTS ({(allowed or '').replace(',', ', ')}")
+    assert said.endswith(" refuses with 400; write ALLOWED_HOSTS with it under [env] of a file of values")
+
+
+def test_without_a_redirect_each_name_counts():
+    assert "www.example.org, which" in of_names("example.org www.example.org", "example.org", canonical_host="off")
+
+
+READS = "import os\nALLOWED_HOSTS = os.environ.get('ALLOWED_HOSTS', '').split(',')"
+OWN = "ALLOWED_HOSTS = ['shop.example.com']"
+
+
+@pytest.mark.servers
+@pytest.mark.usefixtures("own_var")
+def test_the_settings_of_a_plain_host_are_read_with_its_environment(new_project):
+    plain = open_project(new_project(OWN), plain=True)
+    said = of_names("shop.example.org", "shop.example.org", plain)
+    assert said.startswith(
+        "server_names has shop.example.org, which ALLOWED_HOSTS of shop.settings (shop.example.com) refuses with 400"
+    )
+    assert of_names("shop.example.com", "shop.example.org", plain) == ""
+
+
+@pytest.mark.servers
+@pytest.mark.usefixtures("own_var")
+def test_settings_that_read_the_variable_have_the_names_of_the_values(new_project):
+    reading = open_project(new_project(READS), plain=True)
+    assert of_names("shop.example.org", "shop.example.org", reading) == ""
+    assert "(example.org, www.example.org) refuses with 400" in of_names("shop.example.org", None, reading)
+
+
+@pytest.mark.servers
+@pytest.mark.usefixtures("own_var")
+def test_a_project_with_names_is_not_served_under_the_names_of_the_example(new_project):
+    overlaid = open_project(new_project(OWN))
+    said = of_names(None, None, overlaid)
+    assert said.startswith("server_names has example.org, and ALLOWED_HOSTS (shop/settings.py:")
+    assert ") has shop.example.com: write the site's names into server_names" in said
+    # A file of values replaces the project's names, with others as well.
+    assert of_names("staging.example.org", "staging.example.org", overlaid) == ""
+    assert of_names("shop.example.com", "shop.example.com", overlaid) == ""
+
+
+def test_a_render_prints_the_advice(tmp_path, bench):
+    run = bench("render", "gunicorn", "--set", "server_names=shop.example.org", "--output", str(tmp_path / "out"))
+    assert run.returncode == 0
+    assert "note: server_names has shop.example.org, which ALLOWED_HOSTS (" in run.stderr
