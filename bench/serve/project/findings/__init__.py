@@ -7,7 +7,7 @@ from itertools import chain
 
 from bench.errors import BenchError, hint
 from bench.serve.project.description import CHECK_ID, Project
-from bench.serve.project.findings.finding import ERROR, GROUPS, Examination, Finding, Rule
+from bench.serve.project.findings.finding import ERROR, GROUPS, PLAIN, Examination, Finding, Rule
 
 __all__ = ["GROUPS", "RULES", "Examination", "examine", "require_ids"]
 
@@ -16,7 +16,7 @@ RULES = [item for item in chain.from_iterable(MODULES) if isinstance(item, Rule)
 
 
 def examine(examination: Examination) -> list[Finding]:
-    """All findings for a project: errors first, then by group.
+    """All findings for a project: those of a plain host first, then errors, then by group.
 
     Raises BenchError if the project ignores an unknown finding.
     """
@@ -27,7 +27,7 @@ def examine(examination: Examination) -> list[Finding]:
         findings += rule.findings(examination)
     left_out = {*description.ignore, *description.allow}
     shown = [item for item in findings if item.id not in left_out]
-    return sorted(shown, key=lambda item: item.severity != ERROR)
+    return sorted(shown, key=lambda item: (item.group != PLAIN, item.severity != ERROR))
 
 
 def require_ids(project: Project) -> None:

@@ -35,6 +35,8 @@ WARNING: Severity = "warning"
 # The passes of `doctor`: settings, code and URL configuration are read; then pages are rendered, and the database,
 # caches and storages are used.
 READ, RENDER = PASSES = ("read", "render")
+# The group of findings for --plain only.
+PLAIN = "plain"
 # The groups, worst first, each a module of this package.
 GROUPS = {
     "serving": "problems that keep the site, or a page of it, from being served",
@@ -44,7 +46,7 @@ GROUPS = {
     "files": "static files, uploads and logs",
     "caching": "pages that no cache stores, and costs of each request",
     "upkeep": "versions, health checks, and Django's own checks",
-    "plain": "lacks on a host without benchapp's settings: `doctor --plain` only",
+    PLAIN: "lacks on a host without benchapp's settings: `doctor --plain` only",
 }
 
 

@@ -252,6 +252,13 @@ def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
     assert examine(ready) == []
 
 
+def test_the_findings_of_a_plain_host_come_first(tmp_path):
+    facts = msgspec.structs.replace(GOOD, database_error="it is down", allowed_hosts=("*",))
+    findings = examine(Examination(project(tmp_path), facts, 4, 1, plain=True))
+    assert [group for group, _ in itertools.groupby(item.group for item in findings)] == ["plain", "data", "security"]
+    assert findings[0].id == "start-not-told"
+
+
 @pytest.mark.parametrize(
     "facts",
     [
