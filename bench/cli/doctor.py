@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
         patterns = MAX_PATTERNS
         if project.description.public:
             patterns = 0
-        facts = inspection.inspect(project, patterns, closely=True, database=url)
+        facts = inspection.inspect(project, patterns, closely=True, database=url, plain=args.plain)
     described = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=described)
     names = catalog.read().value_set("bench").changed(args.set).names

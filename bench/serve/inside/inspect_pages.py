@@ -13,6 +13,8 @@ from time_limit import NoResponse, time_limit
 
 # The kit's own requests for pages.
 HERE = "127.0.0.1"
+# An address of no host, as a load balancer requests a server by: https://www.rfc-editor.org/rfc/rfc5737
+ADDRESS = "192.0.2.1"
 LOCAL = (*inspect_kit.module_of_caching("local_hosts.py").LOCAL, "*")
 # If Django acts for others, the calling line is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
@@ -56,12 +58,19 @@ def page(path, aliases, harmless, timeout_s):
     return {**rendered, "here": _requested(path, HERE, aliases, harmless, timeout_s)["status"]}
 
 
-def _requested(path, host, aliases, harmless, timeout_s, undone=None):
+def status_by_address(path, aliases, timeout_s):
+    """The status of a health check for a load balancer: over plain HTTP, and under the address of a server."""
+    return _requested(path, ADDRESS, aliases, (), timeout_s, secure=False)["status"]
+
+
+def _requested(path, host, aliases, harmless, timeout_s, undone=None, secure=None):
     from django.conf import settings
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
+    if secure is None:
+        secure = bool(settings.SECURE_SSL_REDIRECT)
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     MISSING_STATIC.clear()
     with contextlib.ExitStack() as stack:
@@ -72,12 +81,12 @@ def _requested(path, host, aliases, harmless, timeout_s, undone=None):
             queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
         noted = stack.enter_context(causes())
         readers = stack.enter_context(readers_of(harmless, noted))
-        response = _response(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
+        response = _response(client, path, secure, timeout_s)
         if getattr(response, "streaming", False):
             # It may never end.
             response.close()
     if not undone and _refuses_to_be_inside(response, transaction):
-        return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen)
+        return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen, secure)
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
     first_causes = dict(reversed(noted))

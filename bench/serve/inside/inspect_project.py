@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode
 import inspect_kit
 from error_words import in_a_line, in_words, where
 from inspect_kit import is_own_module, loaded
-from inspect_pages import HERE, LOCAL, page, usable_databases
+from inspect_pages import HERE, LOCAL, page, status_by_address, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 from inspect_services import cache_servers, plain, services, uses_cache
 from inspect_start import ANCHORS, PLAIN, Search, start_page
@@ -41,6 +41,8 @@ MAX_PATTERNS, MAX_REDIRECTS = 2000, 3
 MAX_TRIES = 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
 SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp_overlay.settings"
+# Names the folder of a unit on a host; the name of a process's file there.
+LOADED, PID = "BENCHAPP_LOADED", str(os.getpid())
 OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
 # Settings whose value is reported as it is.
 REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEND_WWW", "SESSION_COOKIE_DOMAIN"]
@@ -85,8 +87,9 @@ def inspect(question, folder):
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
     with replaced(settings, noted_static(settings)):
-        facts["application"], facts["application_problem"] = application(settings, question)
+        facts["application"], facts["application_problem"] = application(settings, question, Path(folder, "loaded"))
         routes = url_patterns()
+    facts["tells_loaded"] = [kind for kind in facts["application"] if Path(folder, "loaded", kind, PID).is_file()]
     facts["urls"] = [route for route, _, _ in routes]
     facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
     if facts["media_view"]:
@@ -174,8 +177,11 @@ def add_pages(facts, question, settings, patterns):
     if facts["start"]:
         wanted.append(facts["start"])
     facts["pages"] = []
+    facts["checks_by_address"] = {}
     if looked_at:
         facts["pages"] = pages(question, wanted, every_route, settings, get_page)
+        for path in question["checks_by_address"]:
+            facts["checks_by_address"][path] = status_by_address(path, aliases, question["page_timeout_s"])
 
 
 def login_paths(settings, patterns):
@@ -427,12 +433,12 @@ def copy_sqlite(folder):
         database["NAME"] = copy
 
 
-def application(settings, question):
+def application(settings, question, marks):
     """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and the problem of an ASGI
     application beside a WSGI one, or of one that no setting names; or None.
 
     Without a setting, the module beside the other application counts, or beside the settings, which may be a package,
-    or a module of one.
+    or a module of one. A loaded application may leave a mark in the folder of `marks` named after the kind.
     """
     applications, problem = {}, None
     for kind in ("wsgi", "asgi"):
@@ -443,7 +449,7 @@ def application(settings, question):
         for candidate in candidates:
             module, _, name = candidate.replace(":", ".").rpartition(".")
             try:
-                with as_where_served():
+                with as_where_served(), as_in_a_unit(marks / kind):
                     getattr(importlib.import_module(module), name)
             except (Exception, SystemExit) as error:
                 # Beside one for WSGI it may lack a package that only its servers need.
@@ -468,6 +474,17 @@ def as_where_served():
             raise ValueError(OVERRIDES)
     finally:
         os.environ[SETTINGS] = own
+
+
+@contextlib.contextmanager
+def as_in_a_unit(folder):
+    """Have the environment name the folder for the mark of a process with a loaded application."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[LOADED] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[LOADED]
 
 
 def guesses(kind, other, settings_module):

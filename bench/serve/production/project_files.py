@@ -26,7 +26,6 @@ from bench.serve.deployment.program import PACKAGES, PATH, with_path
 from bench.serve.production import lock_file
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
-from bench.serve.project.findings.code import first_lines
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import SETTINGS
 
@@ -116,7 +115,7 @@ def names(placed: Placed) -> dict[str, Any]:
         "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
         **_of_overlay(project, places),
-        **_of_own_settings(project),
+        **_of_own_settings(project, case.servers[0].interface),
     }
 
 
@@ -130,10 +129,10 @@ def _of_overlay(project: UnderTest, places: HostPaths) -> dict[str, Any]:
     return {**databases, "locks": places.conf, "cache_url": cache_url}
 
 
-def _of_own_settings(project: UnderTest) -> dict[str, Any]:
+def _of_own_settings(project: UnderTest, interface: str) -> dict[str, Any]:
     if project.overlaid or not project.recorded:
         return {"own_settings": "", "tells_loaded": True}
-    return {"own_settings": project.project.settings, "tells_loaded": "loaded" in first_lines(project.project)}
+    return {"own_settings": project.project.settings, "tells_loaded": interface in project.facts.tells_loaded}
 
 
 def _fail_level(case: Case) -> str:

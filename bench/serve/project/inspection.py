@@ -151,6 +151,8 @@ class Facts(msgspec.Struct, frozen=True):
     pools            alias -> connections of the driver's pool in a process; 0 without one
     remote_storages  aliases of storages that are no files of this machine
     local_hosts      names of this machine, and `*`, in ALLOWED_HOSTS
+    tells_loaded     kinds of applications, `wsgi` and `asgi`, with a mark for a host's unit when loaded
+    checks_by_address  path of a health check -> its status over plain HTTP under an address; only for a plain host
     sites            the number of sites that share the database; None if unknown
     lint             file and problem of each migration that django-migration-linter warns of
     silent           unresponsive caches, storages and databases other than the default, by their setting: why; without
@@ -240,6 +242,8 @@ class Facts(msgspec.Struct, frozen=True):
     dangling_references: dict[str, str] = {}
     static_strict: bool = False
     local_hosts: tuple[str, ...] = ()
+    tells_loaded: tuple[str, ...] = ()
+    checks_by_address: dict[str, int] = {}
 
     @property
     def public_hosts(self) -> tuple[str, ...]:
@@ -268,16 +272,22 @@ class Facts(msgspec.Struct, frozen=True):
         return problems
 
 
-def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
+def inspect(
+    project: Project, patterns: int = 0, *, closely: bool = False, database: str = "", plain: bool = False
+) -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
     patterns  the number of pages from URL patterns to inspect, besides the pages that the description names
     closely   request a response of caches and storages, and read migrations, too
     database  a URL in place of the default database
+    plain     request the health checks as the load balancer of a plain host does, too
 
     Raises BenchError, in one line, if settings, application or URLs cannot be imported.
     """
     description, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
+    checks: tuple[str, ...] = ()
+    if plain:
+        checks = tuple(description.health_checks)
     question = {
         "paths": list(dict.fromkeys((description.health, *description.public))),
         "patterns": patterns,
@@ -288,6 +298,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "generated": description.generated,
         "health_checks": HEALTH.pattern,
         "closely": closely,
+        "checks_by_address": checks,
         "page_timeout_s": PAGE_TIMEOUT_S,
         "database": _settings_of(database),
     }

@@ -16,7 +16,6 @@ from bench.serve.project.description import PRODUCTION, Project
 PATTERNS = {
     "sendfile": re.compile(r"X-Accel-Redirect|X-Sendfile|import sendfile"),
     "websockets": re.compile(r"\b(ProtocolTypeRouter|URLRouter|WebsocketConsumer|websocket\.accept)\b"),
-    "loaded": re.compile(r"\bBENCHAPP_LOADED\b|\bbenchapp\.serving\.loaded\b"),
     "lifespan": re.compile(r"""["']lifespan(\.startup)?["']|@asynccontextmanager\s+async def lifespan"""),
     "mail": re.compile(
         r"\b(send_mail|send_mass_mail|mail_admins|mail_managers|email_user|EmailMessage|EmailMultiAlternatives)\(|"

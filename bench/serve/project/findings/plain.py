@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.serve.machine.http import HEALTHY
 from bench.serve.project.description import FILE
 from bench.serve.project.findings.finding import (
     ERROR,
     PLAIN_DOCS,
+    RENDER,
     SETTINGS_DOCS,
     WARNING,
     Examination,
@@ -49,6 +51,20 @@ def health_check_missing(examination: Examination) -> Iterator[Occurrence]:
 
 
 @finding(
+    "health-check-refused",
+    WARNING,
+    "respond in a middleware before all others, and name the path in SECURE_REDIRECT_EXEMPT",
+    link=PLAIN_DOCS,
+    found_in=RENDER,
+)
+def health_check_refused(examination: Examination) -> Iterator[Occurrence]:
+    """A health check refuses a load balancer, which requests an address over plain HTTP."""
+    for path, status in examination.facts.checks_by_address.items():
+        if status not in HEALTHY:
+            yield Occurrence(f"GET {path} over plain HTTP, with an address as its Host, returns status {status}")
+
+
+@finding(
     "start-not-told",
     WARNING,
     "make an empty file $BENCHAPP_LOADED/PID at the end of wsgi.py or asgi.py, if the variable is set",
@@ -56,8 +72,14 @@ def health_check_missing(examination: Examination) -> Iterator[Occurrence]:
 )
 def start_not_told(examination: Examination) -> Iterator[Occurrence]:
     """No process tells when the application is loaded."""
-    if examination.plain and "loaded" not in examination.code:
-        yield Occurrence("a unit counts as started before its processes can serve: a deploy may lose requests")
+    facts = examination.facts
+    if not examination.plain or facts.tells_loaded:
+        return
+    modules = [name.partition(":")[0] for name in facts.application.values()]
+    yield Occurrence(
+        f"an import of {' or '.join(modules)} makes no file: a unit counts as started before its processes can serve, "
+        "and a deploy may lose requests"
+    )
 
 
 @finding(

@@ -95,6 +95,7 @@ NOTICED = [
     ("page-error", of(HOME, path="/a/", status=500)),
     ("static-file-error", {**of(HOME, missing_static={"css/nope.css": "base.html:1"}), "static_strict": True}),
     ("health-check-cost", of(HEALTH, queries=2)),
+    ("health-check-refused", {"checks_by_address": {"/up/": 400}}),
     ("script-name", {"settings": {"FORCE_SCRIPT_NAME": "/shop"}}),
     ("site-by-host", {"settings": {"INSTALLED_APPS": ["django_tenants"]}}),
     ("site-by-host", {"sites": 2}),
@@ -246,17 +247,16 @@ def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
     lacks = ["health-check-missing", "variable-not-read", "variable-not-read", "start-not-told", "proxy-header-unread"]
     assert [item.id for item in examine(bare) if item.group == "plain"] == lacks
 
-    (tmp_path / "wsgi.py").write_text("Path(os.environ['BENCHAPP_LOADED'], str(os.getpid())).touch()\n")
     settings = {"SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}
-    ready = Examination(project(tmp_path), msgspec.structs.replace(GOOD, settings=settings), 4, 1, plain=True)
-    assert examine(ready) == []
+    facts = msgspec.structs.replace(GOOD, settings=settings, tells_loaded=("wsgi",), checks_by_address={"/up/": 204})
+    assert examine(Examination(project(tmp_path), facts, 4, 1, plain=True)) == []
 
 
 def test_the_findings_of_a_plain_host_come_first(tmp_path):
     facts = msgspec.structs.replace(GOOD, database_error="it is down", allowed_hosts=("*",))
     findings = examine(Examination(project(tmp_path), facts, 4, 1, plain=True))
     assert [group for group, _ in itertools.groupby(item.group for item in findings)] == ["plain", "data", "security"]
-    assert findings[0].id == "start-not-told"
+    assert findings[0].id == "start-not-told" and "shop.wsgi makes no file" in findings[0].what
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 import psycopg2.extensions
 import pytest
 
+from bench import paths
 from bench.errors import BenchError
 from bench.serve.machine.ports import free_port
 from bench.serve.project import description, inspection, run_command
@@ -652,3 +653,58 @@ def test_uploads_that_a_view_sends_are_no_web_servers(new_project, pattern, prot
         urls.write(f"from django.views.static import serve\nurlpatterns.append({pattern})\n")
     facts = inspection.inspect(description.read(folder))
     assert (facts.media_view, facts.media_url) == ((True, None) if protected else (False, "/media/"))
+
+
+PRODUCTION = (paths.KIT / "docs" / "production.md").read_text("utf-8")
+TELLS = re.search(r"```python\n(import os\n.*?BENCHAPP_LOADED.*?)```", PRODUCTION, re.S)[1]
+
+
+@pytest.mark.parametrize(
+    ("module", "lines", "told"),
+    [
+        ("wsgi", TELLS, ("wsgi",)),
+        ("asgi", TELLS, ("asgi",)),
+        ("wsgi", TELLS.replace("\n", "\n# "), ()),
+        # Nothing imports it.
+        ("loaded", TELLS, ()),
+    ],
+)
+def test_an_application_tells_a_unit_that_it_has_loaded(new_project, module, lines, told):
+    folder = new_project()
+    with (folder / "shop" / f"{module}.py").open("a") as file:
+        file.write(f"\n{lines}")
+    before = tree(folder)
+    assert inspection.inspect(description.read(folder)).tells_loaded == told
+    assert tree(folder) == before
+
+
+CHECK = """
+class Up:
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        from django.http import HttpResponse
+
+        return HttpResponse() if request.path == "/up/" else self.get_response(request)
+
+
+SECURE_SSL_REDIRECT = True
+"""
+BEFORE = "MIDDLEWARE.insert(0, 'shop.settings.Up')"
+REFUSED = "MIDDLEWARE.append('shop.settings.Up')"
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        (f"{CHECK}{BEFORE}", 200),
+        (f"{CHECK}{REFUSED}\nALLOWED_HOSTS = ['*']", 301),
+        (f"{CHECK}{REFUSED}\nSECURE_REDIRECT_EXEMPT = ['up/']", 400),
+        (f"{CHECK}{REFUSED}\nSECURE_REDIRECT_EXEMPT = ['up/']\nALLOWED_HOSTS = ['*']", 200),
+    ],
+)
+def test_a_plain_host_s_health_check_is_requested_as_by_a_load_balancer(new_project, settings, status):
+    project = description.read(new_project(settings, '[tool.benchapp]\nhealth = "/up/"\n'))
+    assert inspection.inspect(project, plain=True).checks_by_address == {"/up/": status}
+    assert inspection.inspect(project).checks_by_address == {}
