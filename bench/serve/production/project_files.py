@@ -5,6 +5,7 @@ variables; nothing of the instrument.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -26,7 +27,8 @@ from bench.serve.deployment.program import PACKAGES, PATH, with_path
 from bench.serve.production import lock_file
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
-from bench.serve.project.opened import UnderTest
+from bench.serve.project.findings.code import python_files
+from bench.serve.project.opened import PREFIX, UnderTest
 from bench.serve.project.run_command import SETTINGS
 
 GIT_TIMEOUT_S = 10
@@ -237,6 +239,8 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     static = {"BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/")}
     if not project.recorded:
         return env
+    if project.plain:
+        env = _with_reader(project, env)
     if not project.overlaid:
         return env | static
     read = _read_names()
@@ -256,6 +260,15 @@ def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     if allowed:
         variables["BENCHAPP_ALLOW"] = json.dumps(allowed, separators=(",", ":"))
     return variables | opened.page_environment(project) | kept
+
+
+def _with_reader(project: UnderTest, env: dict[str, str]) -> dict[str, str]:
+    """The variables, except for the kit's in no Python file of the project."""
+    names: set[str] = set()
+    for path in python_files(project.folder):
+        if os.access(path, os.R_OK):
+            names.update(re.findall(rf"\b{PREFIX}\w+", path.read_text("utf-8", "replace")))
+    return {name: value for name, value in env.items() if name in names or not name.startswith(PREFIX)}
 
 
 def _read_names() -> set[str]:

@@ -70,6 +70,7 @@ class UnderTest:
     version   of the serving Python, if it is neither the instrument's nor the project's own
     base      the project of whose repository this is a commit, with the served rows; None for others
     installs  whether missing servers are installed; without that the project is only looked at
+    plain     whether --plain chose its own settings module, without a promise to read the kit's variables
     memo      facts found already, by question; shared by all its Pythons
     """
 
@@ -79,6 +80,7 @@ class UnderTest:
     version: str = ""
     base: UnderTest | None = None
     installs: bool = True
+    plain: bool = False
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, question: Hashable, compute: Callable[[], Result]) -> Result:
@@ -536,7 +538,8 @@ def open_project(folder: Path | None = None, describe: Path | None = None, *, pl
         return UnderTest(project, paths.STATE)
     if plain:
         described = structs.replace(project.description, reads_environment=True)
-        return _opened(structs.replace(project, description=described), plain=True)
+        under_test = _opened(structs.replace(project, description=described), plain=True)
+        return replace(under_test, plain=not project.description.reads_environment)
     return _opened(project)
 
 

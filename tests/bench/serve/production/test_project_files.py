@@ -71,6 +71,9 @@ def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path,
     assert "add gunicorn to the project's requirements.txt" in capsys.readouterr().err
     files = {str(path.relative_to(out)): path.read_text("utf-8") for path in out.rglob("*") if path.is_file()}
     assert {"DJANGO_SETTINGS_MODULE=shop.settings", "BENCHAPP_STATIC_ROOT=var/static"} <= {*files["site.env"].split()}
+    variables = {line.partition("=")[0] for line in files["site.env"].splitlines() if not line.startswith("#")}
+    # What docs/production.md names, and nothing that only benchapp's settings read.
+    assert variables == {"DJANGO_SETTINGS_MODULE", "DEBUG", "ALLOWED_HOSTS", "BENCHAPP_STATIC_ROOT"}
     for name, text in files.items():
         assert "benchapp_overlay" not in text and "OVERLAID" not in text and "/etc/benchapp/python" not in text, name
     unit = files["systemd/benchapp-gunicorn.service"]
@@ -78,6 +81,25 @@ def test_a_plain_host_runs_the_projects_own_settings_only(new_project, tmp_path,
     # No process tells that it has loaded, so the unit waits for none.
     assert "benchapp-loaded /run/benchapp-gunicorn 0\n" in unit
     assert "`shop.settings`" in files["INSTALL.md"] and "benchapp doctor --plain --all" in files["INSTALL.md"]
+
+
+def test_a_plain_host_has_the_variables_that_its_code_names(new_project, tmp_path):
+    folder = new_project("import os\nSTEPS = os.environ.get('BENCHAPP_HSTS_SECONDS')", HEALTH)
+    with (folder / "shop" / "wsgi.py").open("a") as file:
+        file.write("\nimport os, pathlib\n")
+        file.write("pathlib.Path(os.environ.get('BENCHAPP_LOADED', '/nowhere'), str(os.getpid())).touch()\n")
+    for stack, waits in (("nginx-gunicorn", True), ("nginx-uvicorn", False)):
+        out = tmp_path / stack
+        given = ["render", stack, "--project", str(folder), "--plain", "--env", "BENCHAPP_OWN=1"]
+        assert main([*given, "--output", str(out)]) == 0
+        env = (out / "site.env").read_text("utf-8")
+        assert "BENCHAPP_HSTS_SECONDS=300\n" in env and "BENCHAPP_OWN=1\n" in env and "BENCHAPP_POOL" not in env
+        (unit,) = (path for path in (out / "systemd").glob("*.service") if path.name in UNITS)
+        # Only wsgi.py tells that it has loaded: a unit with the other application would wait in vain.
+        assert (re.search(r"-loaded /run/\S+ 0\b", unit.read_text("utf-8")) is None) == waits
+
+
+UNITS = ("benchapp-gunicorn.service", "benchapp-uvicorn.service")
 
 
 @pytest.mark.parametrize(
