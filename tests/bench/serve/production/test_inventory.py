@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -130,5 +131,6 @@ def test_without_ansible_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "find", lambda *_: None)
     hosts = tmp_path / "hosts.yml"
     hosts.touch()
-    with pytest.raises(BenchError, match=r"^program not installed: ansible-inventory; install it: python -m pip"):
+    message = f"program not installed: ansible-inventory; install it: {programs.install_extra('hosts')}"
+    with pytest.raises(BenchError, match=f"^{re.escape(message)}$"):
         inventory.read(hosts)
