@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ SAME_S = 0.001
 
 
 class ChangedFiles(Compressor):
-    """Skips compressed files: compressing all files again takes each release seconds."""
+    """Skips compressed files, and compresses equal files once: most have a plain and a hashed name.
+
+    Compressing all files takes each release seconds.
+    """
 
     def compress(self, path: str) -> list[str]:
         names, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
@@ -28,6 +32,18 @@ class ChangedFiles(Compressor):
             if all(abs(Path(name).stat().st_mtime - changed) < SAME_S for name in names):
                 return names
         return super().compress(path)
+
+    @staticmethod
+    @functools.cache
+    def compress_brotli(data: bytes) -> bytes:
+        compressed: bytes = Compressor.compress_brotli(data)
+        return compressed
+
+    @staticmethod
+    @functools.cache
+    def compress_gzip(data: bytes) -> bytes:
+        compressed: bytes = Compressor.compress_gzip(data)
+        return compressed
 
 
 class Storage(CompressedManifestStaticFilesStorage):

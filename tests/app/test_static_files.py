@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
 from django.conf import settings as site
 from django.http import HttpResponse
 from django.test import RequestFactory
+from whitenoise.compress import Compressor
 
 from config.static_files import ChangedFiles, StaticFiles, Storage
 
@@ -138,3 +140,17 @@ def test_only_what_has_changed_is_compressed_again(tmp_path: Path):
         if changed:
             os.utime(file, (1, 1))
         assert (compressor.compress(str(file)), len(compressed)) == (expected, times)
+
+
+def test_a_content_with_two_names_is_compressed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    contents: list[bytes] = []
+    for name in ("compress_brotli", "compress_gzip"):
+        monkeypatch.setattr(Compressor, name, staticmethod(lambda data: contents.append(data) or b"x"))
+    # A cache that other tests have filled has no such content.
+    content = f"a {{ color: {secrets.token_hex(100)} }}"
+    for name in ("a.css", "a.0123456789ab.css"):
+        (tmp_path / name).write_text(content)
+        ChangedFiles(quiet=True).compress(str(tmp_path / name))
+    assert contents == [content.encode()] * 2
+    assert {path.read_bytes() for path in tmp_path.glob("*.css.*")} == {b"x"}
+    assert len(list(tmp_path.glob("*.css.*"))) == 4
