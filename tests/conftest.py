@@ -125,7 +125,7 @@ def site_template(
     def template(vendor: str) -> str:
         if vendor not in urls:
             if vendor == "sqlite":
-                path = once.made(tmp_path_factory, "template.sqlite3", lambda path: migrate(f"sqlite:///{path}"))
+                path = once.shared(tmp_path_factory, "template.sqlite3", lambda path: migrate(f"sqlite:///{path}"))
                 urls[vendor] = f"sqlite:///{path}"
             else:
                 server = request.getfixturevalue("postgresql_url")

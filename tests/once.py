@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """The path at which `make` has made something to be copied: the first process makes it, others wait."""
     folder = _shared(tmp_path_factory)
     path = folder / f"once-{name}"

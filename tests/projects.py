@@ -78,7 +78,7 @@ def new_project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> New
 
 def write(folder: Path, factory: pytest.TempPathFactory, settings: str, description: str, urls: str = URLS) -> Path:
     """A project as `django-admin startproject` makes it, in that folder, with these files."""
-    shutil.copytree(once.made(factory, "shop", start_project), folder)
+    shutil.copytree(once.shared(factory, "shop", start_project), folder)
     with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
         file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
     (folder / "shop" / "urls.py").write_text(urls)

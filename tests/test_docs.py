@@ -23,7 +23,7 @@ DOCS = paths.KIT / "docs"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the built site."""
-    return once.made(tmp_path_factory, "docs", build)
+    return once.shared(tmp_path_factory, "docs", build)
 
 
 def build(folder):
@@ -49,7 +49,7 @@ def write_reference(folder):
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The pages of the reference, by kind and name, as Markdown."""
-    folder = once.made(tmp_path_factory, "reference", write_reference)
+    folder = once.shared(tmp_path_factory, "reference", write_reference)
     return lambda kind, name: (folder / kind / f"{name}.md").read_text("utf-8")
 
 

@@ -66,7 +66,7 @@ def program(path: Path, text: str = "") -> None:
 
 
 @pytest.fixture
-def made(tmp_path):
+def make_output(tmp_path):
     """The output of `make` in an environment from before Apache was installed; its PATH is the directory `path`."""
     binaries, path = tmp_path / "venv" / "bin", tmp_path / "path"
     binaries.mkdir(parents=True)
@@ -87,17 +87,17 @@ def made(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["venv", "bench", "test-fast"])
-def test_mod_wsgi_is_built_once_and_when_apache_is_there(made, tmp_path, target):
+def test_mod_wsgi_is_built_once_and_when_apache_is_there(make_output, tmp_path, target):
     program(tmp_path / "venv/bin/python.built", BUILT)
-    assert BUILDS not in made(target)
+    assert BUILDS not in make_output(target)
     program(tmp_path / "path/apxs")
-    assert BUILDS in made(target)
-    assert BUILDS not in made(target)
+    assert BUILDS in make_output(target)
+    assert BUILDS not in make_output(target)
 
 
-def test_a_build_that_fails_is_said_and_tried_again(made, tmp_path):
+def test_a_build_that_fails_is_said_and_tried_again(make_output, tmp_path):
     program(tmp_path / "path/apxs")
-    assert "make: mod_wsgi could not be built; its stacks will be skipped" in made("venv")
+    assert "make: mod_wsgi could not be built; its stacks will be skipped" in make_output("venv")
     program(tmp_path / "venv/bin/python.built", BUILT)
-    output = made("venv")
+    output = make_output("venv")
     assert BUILDS in output and "could not" not in output

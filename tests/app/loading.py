@@ -35,7 +35,7 @@ def start(url: str, *arguments: str) -> subprocess.Popen:
 
 
 @cache
-def made(rows: int, seed: int = 1) -> dict[str, list[tuple[str, ...]]]:
+def generated(rows: int, seed: int = 1) -> dict[str, list[tuple[str, ...]]]:
     """The values of every row, as their generator makes them, by table."""
     by_table: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
     for frame in Rows(seed, rows).frames():

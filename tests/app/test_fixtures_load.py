@@ -16,14 +16,14 @@ from benchapp import page_index
 from benchapp.models import Author, Comment, Post
 from fixtures import load
 from fixtures.rows import Rows
-from tests.app.loading import load_rows, made, start, stored, structure
+from tests.app.loading import generated, load_rows, start, stored, structure
 from tests.managing import manage_on
 
 
 def test_every_row_is_the_one_that_the_generator_makes(site_database):
     before = structure()
     lines = load_rows(3000, seed=4).splitlines()
-    assert stored() == made(3000, seed=4)
+    assert stored() == generated(3000, seed=4)
     assert structure() == before
     assert page_index.differences(connection) == []
     rows = Rows(4, 3000)
@@ -64,7 +64,7 @@ def test_force_replaces_all_rows_and_leaves_accounts_alone(site_database):
         load_rows(1000)
     assert Comment.objects.count() == 785
     load_rows(1000, force=True, seed=2)
-    assert stored() == made(1000, seed=2)
+    assert stored() == generated(1000, seed=2)
     assert get_user_model().objects.get() == user
 
 
@@ -80,7 +80,7 @@ def test_dry_run_says_what_it_would_do_and_changes_nothing(site_database):
     lines = load_rows(1_020_000, dry_run=True).splitlines()
     assert [line.split()[1] for line in lines] == ["refuse:", "delete", "load"]
     assert len(load_rows(1_020_000, dry_run=True, force=True).splitlines()) == 2
-    assert stored() == made(1000)
+    assert stored() == generated(1000)
 
 
 def test_the_connection_is_left_as_it_was(sqlite_site):
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_grow_or_be_written_keeps_its_rows(sqlite_site, pragm
         cursor.execute(f"PRAGMA {pragma}")
     with pytest.raises(CommandError, match=f"{message}.*; no row was changed"):
         load_rows(20_000, force=True)
-    assert stored() == made(1000)
+    assert stored() == generated(1000)
     assert page_index.differences(connection) == []
 
 
@@ -179,7 +179,7 @@ def test_ended_at_any_moment_it_leaves_the_earlier_rows_or_the_new(site_database
             break
     _, errors = process.communicate()
     # On a busy machine it may be ended too late.
-    assert stored() in (made(1000), made(60_000))
+    assert stored() in (generated(1000), generated(60_000))
     assert structure() == before
     assert page_index.differences(connection) == []
     if sent == signal.SIGINT and process.returncode:
@@ -193,7 +193,7 @@ def test_two_at_once_do_not_mix(site_database):
     codes = [code for *_, code in ended]
     assert sorted(codes) == [0, 1], ended
     assert ended[codes.index(1)][1].count("\n") == 1
-    assert stored() == made(30_000, seed=1 + codes.index(0))
+    assert stored() == generated(30_000, seed=1 + codes.index(0))
 
 
 @pytest.mark.servers

@@ -11,7 +11,7 @@ from django.db import models
 
 from benchapp.models import Author, Comment, Post
 from fixtures.rows import END, ROWS_MAX, START, TABLES, Rows
-from tests.app.loading import made
+from tests.app.loading import generated
 
 MODELS = {"author": Author, "post": Post, "comment": Comment}
 # Of 1,000 rows of seed 1. A change of the rows changes it, and the changelog says so: databases that were filled before
@@ -31,7 +31,7 @@ def columns(rows: int, seed: int = 1) -> dict[str, dict[str, list]]:
             name: list(map(parsers.get(name, int), values))
             for name, values in zip(TABLES[table], zip(*lines, strict=True), strict=True)
         }
-        for table, lines in made(rows, seed).items()
+        for table, lines in generated(rows, seed).items()
     }
 
 
@@ -58,7 +58,7 @@ def test_the_rows_of_a_seed_are_the_same_for_ever():
     rows = Rows(1, 1000)
     assert sum(frame.rows for frame in rows.frames()) == 1000
     assert rows.checksum == CHECKSUM
-    assert made(1000, seed=2) != made(1000)
+    assert generated(1000, seed=2) != generated(1000)
 
 
 @pytest.mark.parametrize(("parent", "child", "count"), [("author", "post", "post"), ("post", "comment", "comment")])

@@ -139,7 +139,7 @@ def test_an_async_view_is_limited():
 
 
 def test_the_async_backend_refuses_by_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(attempts, "_take_places", lambda found, key: not found)
+    monkeypatch.setattr(attempts, "_take_places", lambda limits, key: not limits)
     backend = backends.LimitBackend()
     with pytest.raises(PermissionDenied):
         asyncio.run(backend.aauthenticate(request_from(), username="margaret", password="wrong"))
@@ -448,7 +448,7 @@ def test_a_fresh_project_installs_it(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "found"),
+    ("wrong", "ids"),
     [
         ([], ["login_limit.E001"]),
         (["django.contrib.auth.backends.ModelBackend"], ["login_limit.E001"]),
@@ -457,20 +457,20 @@ def test_a_fresh_project_installs_it(tmp_path: Path):
         (site.AUTHENTICATION_BACKENDS, []),
     ],
 )
-def test_a_backend_that_would_look_at_passwords_first_is_found(settings: Any, wrong: list[str], found: list[str]):
+def test_a_backend_that_would_look_at_passwords_first_is_found(settings: Any, wrong: list[str], ids: list[str]):
     settings.AUTHENTICATION_BACKENDS = wrong
-    assert [message.id for message in checks.check_backend()] == found
+    assert [message.id for message in checks.check_backend()] == ids
 
 
-@pytest.mark.parametrize(("middleware", "found"), [(site.MIDDLEWARE, []), ([], ["login_limit.W002"])])
-def test_middleware_that_would_miss_the_end_of_requests_is_found(settings: Any, middleware: Any, found: list[str]):
+@pytest.mark.parametrize(("middleware", "ids"), [(site.MIDDLEWARE, []), ([], ["login_limit.W002"])])
+def test_middleware_that_would_miss_the_end_of_requests_is_found(settings: Any, middleware: Any, ids: list[str]):
     settings.MIDDLEWARE = middleware
-    assert [message.id for message in checks.check_middleware()] == found
+    assert [message.id for message in checks.check_middleware()] == ids
 
 
-@pytest.mark.parametrize(("atomic", "found"), [(True, ["login_limit.W001"]), (False, [])])
+@pytest.mark.parametrize(("atomic", "ids"), [(True, ["login_limit.W001"]), (False, [])])
 def test_counts_that_a_view_would_undo_are_found(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, atomic: bool, found: list[str]
+    settings: Any, monkeypatch: pytest.MonkeyPatch, atomic: bool, ids: list[str]
 ):
     monkeypatch.setitem(settings.DATABASES["default"], "ATOMIC_REQUESTS", atomic)
-    assert [message.id for message in checks.check_transactions()] == found
+    assert [message.id for message in checks.check_transactions()] == ids

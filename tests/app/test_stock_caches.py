@@ -34,18 +34,18 @@ from benchapp.views import PUBLIC
 cells = [cell.cell_contents for decorator in PUBLIC for cell in decorator.__closure__ or ()]
 member = Client()
 member.force_login(get_user_model().objects.create_user("ann-of-the-hill"))
-asked = [client.get("/posts/") for client in (Client(), Client(), member, member)]
+responses = [client.get("/posts/") for client in (Client(), Client(), member, member)]
 print(json.dumps({
     "cached": CacheMiddleware in cells,
-    "ids": [response.get("X-Render-Id") for response in asked],
-    "control": [response.get("Cache-Control") for response in asked],
+    "ids": [response.get("X-Render-Id") for response in responses],
+    "control": [response.get("Cache-Control") for response in responses],
     "error": Client(raise_request_exception=False).get("/", headers={"host": "x.test"}).get("X-Render-Id"),
-    "named": [b"ann-of-the-hill" in response.content for response in asked],
+    "named": [b"ann-of-the-hill" in response.content for response in responses],
 }))
 """
 
 
-def asked(**variables: str) -> dict[str, Any]:
+def site_output(**variables: str) -> dict[str, Any]:
     """The output of the script about the site under these variables."""
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "ALLOWED_HOSTS": "testserver"}
     env |= {"DATABASE_URL": "sqlite://:memory:", **variables}
@@ -55,7 +55,7 @@ def asked(**variables: str) -> dict[str, Any]:
 
 
 def test_cached_views_are_django_s_decorator_and_a_page_of_an_account_is_not_stored():
-    result = asked(CACHING_VIEW_CACHE="1", BENCHAPP_PROBES="1")
+    result = site_output(CACHING_VIEW_CACHE="1", BENCHAPP_PROBES="1")
     assert result["cached"]
     one, other, *members = result["ids"]
     assert one == other, "a hit keeps the name of its rendering"
@@ -66,14 +66,14 @@ def test_cached_views_are_django_s_decorator_and_a_page_of_an_account_is_not_sto
 
 
 def test_without_the_layer_no_view_is_cached_and_each_rendering_has_its_own_name():
-    result = asked(BENCHAPP_PROBES="1")
+    result = site_output(BENCHAPP_PROBES="1")
     assert not result["cached"]
     assert len(set(result["ids"])) == 4
     assert result["error"], "the page of an error that middleware raises"
 
 
 def test_a_site_without_probes_names_no_rendering():
-    result = asked(CACHING_VIEW_CACHE="1")
+    result = site_output(CACHING_VIEW_CACHE="1")
     assert (result["ids"], result["error"]) == ([None] * 4, None)
 
 

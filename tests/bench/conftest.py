@@ -59,19 +59,19 @@ def locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the kit's site: its database and static files."""
-    return once.made(tmp_path_factory, "mutant", make)
+    return once.shared(tmp_path_factory, "mutant", make)
 
 
 @pytest.fixture(scope="session")
-def mutant(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mutant]:
+def mutant(site_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mutant]:
     """The site over raw sockets, right or with a mutation, on a copy that no other process of the tests writes to."""
-    with serving(made, tmp_path_factory.mktemp("mutant")) as mutant:
+    with serving(site_folder, tmp_path_factory.mktemp("mutant")) as mutant:
         yield mutant
 
 
 @pytest.fixture(scope="session")
 def site(mutant: Mutant) -> MutantSite:
     """The site as its own commands render it."""
-    return replace(prepared(mutant.made), told=lambda: mutant.say(purge=True))
+    return replace(prepared(mutant.site_folder), on_write=lambda: mutant.say(purge=True))

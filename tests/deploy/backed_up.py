@@ -39,7 +39,7 @@ class Site:
     def restore(self, file: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
         return self.run(self.script, "restore", *options, file, **env)
 
-    def made(self, **env: str) -> Path:
+    def new_backup(self, **env: str) -> Path:
         """A new backup of the default database."""
         done = self.backup(**env)
         assert (done.stderr, done.returncode) == ("", 0)

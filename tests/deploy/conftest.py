@@ -36,7 +36,7 @@ def site_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """DATABASE_URL of an SQLite database with some rows, that the servers' user can write to."""
     # Not below pytest's own directory, which is closed to others.
     folder = Path(tempfile.mkdtemp(prefix="benchapp-site-", dir="/tmp"))
-    shutil.copyfile(once.made(tmp_path_factory, "site.sqlite3", _with_rows), folder / "site.sqlite3")
+    shutil.copyfile(once.shared(tmp_path_factory, "site.sqlite3", _with_rows), folder / "site.sqlite3")
     url = f"sqlite:///{folder / 'site.sqlite3'}"
     kit().worker(folder).give_tree(folder)
     # Each deployment runs some more commands on it.

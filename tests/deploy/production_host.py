@@ -162,63 +162,63 @@ def make_certificate(folder: Path) -> Path:
     return folder
 
 
-def refused_by_servers(made: Host) -> dict[str, str]:
+def refused_by_servers(host: Host) -> dict[str, str]:
     """The errors of each server's own test of its files, by the server's name; empty when all accept them."""
     # With the programs of the host's virtual environment.
-    placed = one_host.in_production(made.case, "127.0.0.1")
+    placed = one_host.in_production(host.case, "127.0.0.1")
     problems = {}
     for server in placed.case.servers:
         if server.check:
             context = render.context_of(server, placed)
-            argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
-            problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
+            argv = [*host.identity.prefix, *render.argv(server.check, context, server.name)]
+            problems[server.name] = config_check.run_check(argv, host.environment(f"benchapp-{server.name}"), server)
     return {name: problem for name, problem in problems.items() if problem}
 
 
-def refused_by_systemd(made: Host) -> list[str]:
+def refused_by_systemd(host: Host) -> list[str]:
     """The complaints of systemd about the units; empty when it accepts them."""
     systemd_analyze = programs.find(["systemd-analyze"])
     if systemd_analyze is None:
         pytest.skip("program not installed: systemd-analyze")
-    timed = (Path(made.places.conf) / "timers").iterdir()
+    timed = (Path(host.places.conf) / "timers").iterdir()
     done = subprocess.run(
-        [str(systemd_analyze), "verify", "--man=no", *map(str, [*made.units(), *timed])], capture_output=True, text=True
+        [str(systemd_analyze), "verify", "--man=no", *map(str, [*host.units(), *timed])], capture_output=True, text=True
     )
     ours = [line for line in (done.stdout + done.stderr).splitlines() if "benchapp" in line]
     return ours or ([f"exit status {done.returncode}"] if done.returncode else [])
 
 
-def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
+def start(host: Host, unit: str, env: dict[str, str]) -> supervise.Process:
     """A unit's program, started as systemd would, with the link to the socket that it makes."""
-    for line in made.lines(unit, "ExecStartPost"):
+    for line in host.lines(unit, "ExecStartPost"):
         own, *link = [*line.split()[4:], ""][:2]
         if own:
             Path(*link).unlink(missing_ok=True)
             Path(*link).symlink_to(own)
-    log = Path(made.places.logs) / f"{unit}.log"
-    project = Path(made.places.project)
-    return supervise.start(made.command(unit), log, made.identity, env=made.environment(unit) | env, cwd=project)
+    log = Path(host.places.logs) / f"{unit}.log"
+    project = Path(host.places.project)
+    return supervise.start(host.command(unit), log, host.identity, env=host.environment(unit) | env, cwd=project)
 
 
 @contextlib.contextmanager
-def serving(made: Host, **env: str):
+def serving(host: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
-    placed = one_host.in_production(made.case, "127.0.0.1")
-    inner = [address for server in made.case.servers[:-1] for address in placed.listens[server.name]]
+    placed = one_host.in_production(host.case, "127.0.0.1")
+    inner = [address for server in host.case.servers[:-1] for address in placed.listens[server.name]]
     with contextlib.ExitStack() as stack:
         if placed.places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())
-        notified = {name: stack.enter_context(Notified()) for name in made.services()}
+        notified = {name: stack.enter_context(Notified()) for name in host.services()}
         try:
-            for name in made.services():
-                processes[name] = start(made, name, notified[name].env | env)
+            for name in host.services():
+                processes[name] = start(host, name, notified[name].env | env)
             # Nginx's processes each leave out an instance that was not there yet.
             for address in inner:
                 wait_for(address.accepts, True, processes.values())
-            wait_for(lambda: ask(made, made.case.project.health, NAME)[0], 200, processes.values())
-            for name in made.services():
-                notified[name].as_said(made.lines(name, "Type"), processes.values())
+            wait_for(lambda: ask(host, host.case.project.health, NAME)[0], 200, processes.values())
+            for name in host.services():
+                notified[name].as_said(host.lines(name, "Type"), processes.values())
             yield processes
         finally:
             supervise.stop(list(processes.values()))
@@ -302,44 +302,44 @@ class SecureConnection(http.client.HTTPSConnection):
         self.sock = self._context.wrap_socket(opened, server_hostname=self.name or None)
 
 
-def ask(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    if made.values.names["listener"] == "tls":
-        return _ask(SecureConnection(made.places.port, NAME), path, name)
-    return _ask(http.client.HTTPConnection("127.0.0.1", made.places.port, timeout=30), path, name)
+def ask(host: Host, path: str, name: str) -> tuple[int, str | None]:
+    if host.values.names["listener"] == "tls":
+        return _ask(SecureConnection(host.places.port, NAME), path, name)
+    return _ask(http.client.HTTPConnection("127.0.0.1", host.places.port, timeout=30), path, name)
 
 
-def ask_plain(made: Host, path: str, name: str) -> tuple[int, str | None]:
-    return _ask(http.client.HTTPConnection("127.0.0.1", made.http_port, timeout=30), path, name)
+def ask_plain(host: Host, path: str, name: str) -> tuple[int, str | None]:
+    return _ask(http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30), path, name)
 
 
-def redirects(made: Host, processes: dict[str, supervise.Process]) -> None:
+def redirects(host: Host, processes: dict[str, supervise.Process]) -> None:
     """Every name of WILDCARD is served over HTTPS, and plain HTTP leads there; no other name is."""
     for name in (NAME, "a.example.com", "example.net", "b.a.example.net"):
         # Of several application servers some may not be up yet.
-        wait_for(lambda name=name: ask(made, "/healthz", name)[0], 200, processes.values())
-        assert ask_plain(made, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
-    if CHEROKEE not in made.stack.name:
+        wait_for(lambda name=name: ask(host, "/healthz", name)[0], 200, processes.values())
+        assert ask_plain(host, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
+    if CHEROKEE not in host.stack.name:
         # A client names the port if it is not 80.
-        assert ask_plain(made, "/posts/?a=b", f"{NAME}:{made.http_port}") == (301, f"https://{NAME}/posts/?a=b")
-        answers_challenges(made)
+        assert ask_plain(host, "/posts/?a=b", f"{NAME}:{host.http_port}") == (301, f"https://{NAME}/posts/?a=b")
+        answers_challenges(host)
     # Apache has more to say: 421, misdirected.
-    assert ask(made, "/login/", "other.example")[0] in (400, 421)
-    if CHEROKEE not in made.stack.name:
-        assert ask_plain(made, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
+    assert ask(host, "/login/", "other.example")[0] in (400, 421)
+    if CHEROKEE not in host.stack.name:
+        assert ask_plain(host, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
 
 
-def answers_challenges(made: Host) -> None:
+def answers_challenges(host: Host) -> None:
     """Certbot's files in the webroot are served over plain HTTP; nothing else of that directory is."""
-    folder = Path(made.values.names["acme_webroot"])
+    folder = Path(host.values.names["acme_webroot"])
     challenges = folder / ".well-known" / "acme-challenge"
     challenges.mkdir(parents=True)
     (folder / "secret").write_text("x")
     (challenges / "to_Ken-1").write_text("to_Ken-1.thumbprint")
-    made.identity.give_tree(folder)
+    host.identity.give_tree(folder)
 
     def body(path: str) -> tuple[int, str]:
-        url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/{path}"
-        words = ["--path-as-is", "--resolve", f"{NAME}:{made.http_port}:127.0.0.1", "-w", "\n%{http_code}", url]
+        url = f"http://{NAME}:{host.http_port}/.well-known/acme-challenge/{path}"
+        words = ["--path-as-is", "--resolve", f"{NAME}:{host.http_port}:127.0.0.1", "-w", "\n%{http_code}", url]
         text, _, status = subprocess.run(["curl", "-s", *words], capture_output=True, text=True).stdout.rpartition("\n")
         return int(status), text
 
@@ -349,7 +349,7 @@ def answers_challenges(made: Host) -> None:
     assert body("%2e%2e/%2e%2e/secret")[0] in (301, 400, 404)
 
 
-def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
+def resumes(host: Host, version: ssl.TLSVersion) -> bool | None:
     """True if a second handshake with a version of TLS resumes the session of the first; None if it is refused."""
     context = ssl._create_unverified_context()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -358,7 +358,7 @@ def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     session = None
     for _ in range(2):
-        with socket.create_connection(("127.0.0.1", made.places.port), 30) as opened:
+        with socket.create_connection(("127.0.0.1", host.places.port), 30) as opened:
             try:
                 with context.wrap_socket(opened, server_hostname=NAME, session=session) as secure:
                     # With TLS 1.3 the session comes with the response.
@@ -370,12 +370,12 @@ def resumes(made: Host, version: ssl.TLSVersion) -> bool | None:
     return reused
 
 
-def accepts_ciphers(made: Host, ciphers: str) -> bool:
+def accepts_ciphers(host: Host, ciphers: str) -> bool:
     """True if it speaks TLS 1.2 with one of these."""
     context = ssl._create_unverified_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(ciphers + ":@SECLEVEL=0")
-    with socket.create_connection(("127.0.0.1", made.places.port), timeout=10) as opened:
+    with socket.create_connection(("127.0.0.1", host.places.port), timeout=10) as opened:
         try:
             context.wrap_socket(opened, server_hostname=NAME).close()
         except (ssl.SSLError, ConnectionError):

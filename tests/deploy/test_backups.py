@@ -130,7 +130,7 @@ def test_what_a_backup_holds_comes_back(request, database, tmp_path, host):
 
 
 def test_a_database_that_only_migrate_has_filled_is_replaced_without_force(fresh):
-    file = fresh.made()
+    file = fresh.new_backup()
     fresh.sql("DELETE FROM auth_permission")
     done = fresh.restore(file)
     assert (done.stderr, done.returncode) == ("", 0)
@@ -139,7 +139,7 @@ def test_a_database_that_only_migrate_has_filled_is_replaced_without_force(fresh
 
 def test_tables_of_later_migrations_go(fresh):
     """Otherwise the migration that makes them fails after a restore."""
-    file = fresh.made()
+    file = fresh.new_backup()
     fresh.sql("CREATE TABLE later (id integer PRIMARY KEY REFERENCES auth_user (id))")
     assert fresh.restore(file).returncode == 0
     with pytest.raises((sqlite3.Error, psycopg2.Error), match="later"):
@@ -155,7 +155,7 @@ def test_a_backup_is_of_one_moment_while_the_site_writes(fresh):
         writer = psycopg2.connect(fresh.database)
     with closing(writer):
         writer.cursor().execute("INSERT INTO django_session VALUES ('open', '', '2999-01-01')")
-        file = fresh.made()
+        file = fresh.new_backup()
         writer.commit()
     assert fresh.notes() == ["open"]
     assert fresh.restore(file, "--force").returncode == 0
@@ -165,7 +165,7 @@ def test_a_backup_is_of_one_moment_while_the_site_writes(fresh):
 def test_visitors_during_a_restore_read_all_of_one_state(fresh):
     """Readers and writers meanwhile see the rows of before, then those of the backup, and never a part."""
     fresh.note("one")
-    file = fresh.made()
+    file = fresh.new_backup()
     fresh.note("two")
     seen, over = [], threading.Event()
 
@@ -193,7 +193,7 @@ def test_visitors_during_a_restore_read_all_of_one_state(fresh):
 def test_what_a_restored_database_held_in_its_write_ahead_log_is_gone(in_file):
     in_file.sql("PRAGMA journal_mode = WAL")
     in_file.note("one")
-    file = in_file.made()
+    file = in_file.new_backup()
     with closing(sqlite3.connect(in_file.database.removeprefix("sqlite:///"))) as visitor:
         visitor.execute("INSERT INTO django_session VALUES ('two', '', '2999-01-01')")
         visitor.commit()
@@ -216,7 +216,7 @@ def test_fourteen_backups_stay(in_file):
     in_file.backups.mkdir()
     for day in range(20):
         (in_file.backups / f"2001-01-{day + 1:02}T000000.000000Z-default.sqlite3").touch()
-    backup = in_file.made()
+    backup = in_file.new_backup()
     assert len(in_file.files()) == 14 and in_file.files()[-1] == backup.name
 
 
@@ -276,7 +276,7 @@ def test_a_database_of_another_kind_is_named_and_the_others_have_backups(in_file
 @pytest.mark.parametrize("cut", [0.02, 0.5, 0.99], ids=["head", "half", "end"])
 def test_a_damaged_backup_changes_nothing(fresh, cut):
     fresh.note("one")
-    backup = fresh.made()
+    backup = fresh.new_backup()
     damaged = fresh.backups / f"{OLD}{backup.suffix}"
     content = backup.read_bytes()
     damaged.write_bytes(content[: int(len(content) * cut)])
@@ -288,7 +288,7 @@ def test_a_damaged_backup_changes_nothing(fresh, cut):
 def test_a_foreign_file_changes_nothing(fresh, tmp_path):
     fresh.note("one")
     suffix, other = SUFFIXES[fresh.kind], SUFFIXES[POSTGRESQL if fresh.kind == SQLITE else SQLITE]
-    mine = fresh.made().read_bytes()
+    mine = fresh.new_backup().read_bytes()
     named = {f"{OLD}{suffix}": b"no database" * 1000, f"{OLD}{other}": mine, f"mine{suffix}": mine}
     named |= {f"{OLD[:-7]}nosuch{suffix}": mine, f"{OLD[:-7]}.._default{suffix}": mine}
     for name, content in named.items():
@@ -322,7 +322,7 @@ def test_the_database_of_another_user_is_restored_as_its_owner(fresh_host, postg
         site = migrated(*fresh_host, f"postgresql://owner:it%27s%20%25@{place}/{name}", tmp_path)
         site.sql("CREATE TABLE word (text citext)")
         site.sql("INSERT INTO word VALUES ('one')")
-        file = site.made()
+        file = site.new_backup()
         site.sql("UPDATE word SET text = 'two'")
         done = site.restore(file, "--force")
         assert (done.stderr, done.returncode) == ("", 0)
@@ -342,7 +342,7 @@ def test_the_role_that_a_project_assumes_owns_what_is_restored(on_server, tmp_pa
             on_server.sql(f"ALTER TABLE {table} OWNER TO keeper")
         (tmp_path / "below.py").write_text(ASSUMES)
         env = {"OVERLAID_SETTINGS": "below", "PYTHONPATH": f"{on_server.env['PYTHONPATH']}:{tmp_path}"}
-        file = on_server.made(**env)
+        file = on_server.new_backup(**env)
         done = on_server.restore(file, "--force", **env)
         assert (done.stderr, done.returncode) == ("", 0)
         assert on_server.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'kept'") == [("keeper",)]
@@ -358,7 +358,7 @@ def test_partitions_go_with_their_tables(on_server):
         values = f"FOR VALUES FROM ({number}) TO ({number + 1})"
         on_server.sql(f'CREATE TABLE kept_{number} PARTITION OF "Kept %" {values}')
     on_server.sql('INSERT INTO "Kept %" VALUES (3)')
-    file = on_server.made()
+    file = on_server.new_backup()
     on_server.sql('DELETE FROM "Kept %"')
     done = on_server.restore(file, "--force")
     assert (done.stderr, done.returncode) == ("", 0)
@@ -380,7 +380,7 @@ def test_an_sqlite_file_that_another_program_keeps_is_not_waited_for_without_end
 def test_the_password_is_in_no_command_line(on_server, tmp_path):
     (tmp_path / "pg_dump").write_text(f'#!/bin/sh\necho "$*" > {tmp_path}/words\nexec /usr/bin/pg_dump "$@"\n')
     (tmp_path / "pg_dump").chmod(0o755)
-    on_server.made(PATH=f"{tmp_path}:{os.environ['PATH']}")
+    on_server.new_backup(PATH=f"{tmp_path}:{os.environ['PATH']}")
     password = on_server.database.partition("@")[0].rpartition(":")[2]
     assert password not in (tmp_path / "words").read_text()
 
@@ -395,7 +395,7 @@ def test_the_password_is_in_no_command_line(on_server, tmp_path):
     ids=["down", "no pg_dump", "settings"],
 )
 def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, message):
-    file = on_server.made()
+    file = on_server.new_backup()
     for words in (["backup", on_server.backups, "--keep", 1], ["restore", "--force", file]):
         line = refused(on_server.run(on_server.script, *words, **env))
         assert message in line and line.startswith(f"{words[0]}: ")
@@ -404,7 +404,7 @@ def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, 
 
 def test_of_a_missing_file_there_is_no_backup_and_a_restore_makes_it(in_file):
     in_file.note("one")
-    file = in_file.made()
+    file = in_file.new_backup()
     place = Path(in_file.database.removeprefix("sqlite:///"))
     place.unlink()
     assert str(place) in refused(in_file.backup())
@@ -451,5 +451,5 @@ def test_of_a_backup_that_is_stopped_no_part_stays(on_server, tmp_path, sign):
         stderr = begun.stderr.read().decode()
     if sign != signal.SIGKILL:
         assert (site.files(), stderr) == ([], "backup: stopped\n")
-    assert site.made().name in site.files()
+    assert site.new_backup().name in site.files()
     assert len(site.files()) == 1

@@ -70,10 +70,10 @@ class Response:
     body: bytes
 
 
-def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Response:
+def curl(host: Host, path: str, *words: str, address: str = "127.0.0.1", name: str = NAME) -> Response:
     """Send a request to the host, over HTTPS if it speaks that; `words` are more options of curl's."""
-    port = made.places.port
-    scheme = "https" if made.values.names["listener"] == "tls" else "http"
+    port = host.places.port
+    scheme = "https" if host.values.names["listener"] == "tls" else "http"
     argv = ["curl", "-sk", "--max-time", "30", "-D", "/dev/stderr", "--resolve", f"{name}:{port}:{address}"]
     done = subprocess.run([*argv, *words, f"{scheme}://{name}:{port}{path}"], capture_output=True)
     lines = done.stderr.decode("latin-1").replace("\r", "").split("\n\n")[0].splitlines()
@@ -110,52 +110,52 @@ def test_https(stack, layer, tmp_path, certificate):
         limits_logins(host)
 
 
-def has_one_name(made: Host) -> None:
+def has_one_name(host: Host) -> None:
     """Another name leads to the first one."""
-    assert curl(made, "/login/?a=b").status == 200
+    assert curl(host, "/login/?a=b").status == 200
     for name in (f"www.{NAME}", f"WWW.{NAME}"):
-        response = curl(made, "/login/?a=b", name=name)
+        response = curl(host, "/login/?a=b", name=name)
         assert (response.status, response.headers["location"]) == (301, f"https://{NAME}/login/?a=b")
-    assert curl(made, "/login/?a=b").status == 200
+    assert curl(host, "/login/?a=b").status == 200
 
 
 LOGINS = 5
 PASS = "the-word-of-the-operator_1"
 
 
-def limits_logins(made: Host) -> None:
+def limits_logins(host: Host) -> None:
     """Nginx counts what one address posts to the forms of site and admin, whatever the application responds."""
-    if made.case.servers[-1].name != "nginx":
+    if host.case.servers[-1].name != "nginx":
         return
-    posted = [curl(made, path, "-d", "a=1").status for path in ("/login/", "/admin/login/") * LOGINS]
+    posted = [curl(host, path, "-d", "a=1").status for path in ("/login/", "/admin/login/") * LOGINS]
     assert posted.count(429) >= LOGINS - 2 and posted[0] != 429
-    assert 429 not in [curl(made, path, "-d", "a=1").status for path in ("/", "/posts/1/")]
-    assert curl(made, "/login/").status != 429
+    assert 429 not in [curl(host, path, "-d", "a=1").status for path in ("/", "/posts/1/")]
+    assert curl(host, "/login/").status != 429
 
 
 STYLE, STYLE_NAME = b"a { color: red }\n" * 100, "style.0123456789ab.css"
 
 
-def write_static_file(made: Host) -> None:
+def write_static_file(host: Host) -> None:
     """A file with a hash in its name, and the compressed ones beside it, as collectstatic makes them."""
-    style = Path(made.places.static_root) / STYLE_NAME
+    style = Path(host.places.static_root) / STYLE_NAME
     style.write_bytes(STYLE)
     style.with_name(f"{STYLE_NAME}.gz").write_bytes(gzip.compress(STYLE))
     style.with_name(f"{STYLE_NAME}.br").write_bytes(brotli.compress(STYLE))
 
 
-def compressed(made: Host) -> None:
+def compressed(host: Host) -> None:
     """Pages and static files, for clients that take it."""
-    page = curl(made, "/login/", "-H", "Accept-Encoding: gzip")
+    page = curl(host, "/login/", "-H", "Accept-Encoding: gzip")
     assert page.headers["content-encoding"] == "gzip"
     assert b"</html>" in gzip.decompress(page.body)
-    assert "content-encoding" not in curl(made, "/login/").headers
+    assert "content-encoding" not in curl(host, "/login/").headers
     for coding, accepted in (("br", "gzip, br"), ("gzip", "gzip"), (None, "identity")):
-        style = curl(made, f"/static/{STYLE_NAME}", "-H", f"Accept-Encoding: {accepted}")
+        style = curl(host, f"/static/{STYLE_NAME}", "-H", f"Accept-Encoding: {accepted}")
         assert (style.status, style.headers.get("content-encoding")) == (200, coding)
         assert style.headers["content-type"].startswith("text/css")
         # WhiteNoise has its list, of what collectstatic made.
-        assert made.stack.name == HAPROXY or "immutable" in style.headers["cache-control"]
+        assert host.stack.name == HAPROXY or "immutable" in style.headers["cache-control"]
         plain = {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](style.body)
         assert plain == STYLE
         assert coding is None or "accept-encoding" in style.headers["vary"].lower()
@@ -207,15 +207,15 @@ def test_behind_a_balancer(stack, layer, tmp_path, certificate):
             without_application(host, processes, "--interface", BALANCER, *SECURE)
 
 
-def switched_off_with_what_is_cached(made: Host) -> None:
+def switched_off_with_what_is_cached(host: Host) -> None:
     """The cache in front serves no page on while the site is switched off."""
-    switch = Path(made.values.names["maintenance_file"])
+    switch = Path(host.values.names["maintenance_file"])
     switch.touch()
-    assert failure(made, "/__probe__/page/a/", "--interface", BALANCER, *SECURE)
-    assert through(made, "/__probe__/page/a/", *SECURE, "-H", f"Cookie: maintenance_pass={PASS}").status == 200
-    assert through(made, "/healthz?x", *SECURE).status == 200
+    assert failure(host, "/__probe__/page/a/", "--interface", BALANCER, *SECURE)
+    assert through(host, "/__probe__/page/a/", *SECURE, "-H", f"Cookie: maintenance_pass={PASS}").status == 200
+    assert through(host, "/healthz?x", *SECURE).status == 200
     switch.unlink()
-    assert through(made, "/__probe__/page/a/", *SECURE).status == 200
+    assert through(host, "/__probe__/page/a/", *SECURE).status == 200
 
 
 def test_a_host_without_its_database_is_alive_but_not_ready(tmp_path, certificate):
@@ -243,10 +243,10 @@ def test_strict_names_are_served_by_name(stack, site_url):
         assert get(f"{running.url}/healthz").status_code == 200
 
 
-def believed(made: Host) -> None:
+def believed(host: Host) -> None:
     """The load balancer's headers about client and scheme."""
     named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
-    inside = json.loads(through(made, "/__probe__/inside", *named).body)
+    inside = json.loads(through(host, "/__probe__/inside", *named).body)
     assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
     with_ports = {
         "203.0.113.9:17085": "203.0.113.9",
@@ -254,36 +254,36 @@ def believed(made: Host) -> None:
         "2001:db8:1::9": "2001:db8:1::9",
     }
     # Balancers that add the client's port, and the first of several that say the scheme. lighttpd knows neither.
-    for client, address in with_ports.items() if made.stack.name != LIGHTTPD else ():
+    for client, address in with_ports.items() if host.stack.name != LIGHTTPD else ():
         named = ("-H", "X-Forwarded-Proto: https, http", "-H", f"X-Forwarded-For: {client}, {CDN}:80")
-        inside = json.loads(through(made, "/__probe__/inside", *named).body)
+        inside = json.loads(through(host, "/__probe__/inside", *named).body)
         assert (inside["client"], inside["scheme"]) == (address, "https"), client
-    login = through(made, "/login/", *SECURE)
+    login = through(host, "/login/", *SECURE)
     assert login.headers["strict-transport-security"] == "max-age=300"
     assert "Secure" in login.headers["set-cookie"]
 
 
-def through(made: Host, path: str, *words: str) -> Response:
+def through(host: Host, path: str, *words: str) -> Response:
     """Send a request from the balancer's address."""
-    return curl(made, path, "--interface", BALANCER, *words)
+    return curl(host, path, "--interface", BALANCER, *words)
 
 
-def handshakes(made: Host) -> None:
+def handshakes(host: Host) -> None:
     """Weak ciphers and foreign names are refused before there is a request."""
-    assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
-    assert accepts_ciphers(made, made.values.names["tls_ciphers"])
+    assert not accepts_ciphers(host, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
+    assert accepts_ciphers(host, host.values.names["tls_ciphers"])
     versions = (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
-    assert [resumes(made, version) for version in versions] == [None, True, True]
-    assert asks_for(made, NAME) == 200
-    assert asks_for(made, FOREIGN) is None
-    assert asks_for(made, "") == (200 if made.stack.name == LIGHTTPD else None)
+    assert [resumes(host, version) for version in versions] == [None, True, True]
+    assert asks_for(host, NAME) == 200
+    assert asks_for(host, FOREIGN) is None
+    assert asks_for(host, "") == (200 if host.stack.name == LIGHTTPD else None)
     # A name of ours in the handshake opens no other host.
-    assert curl(made, "/login/", "-H", f"Host: {FOREIGN}").status in (400, 421)
+    assert curl(host, "/login/", "-H", f"Host: {FOREIGN}").status in (400, 421)
 
 
-def asks_for(made: Host, name: str) -> int | None:
+def asks_for(host: Host, name: str) -> int | None:
     """The status for a client that names `name` in the handshake, and for ours after it; None when refused."""
-    connection = SecureConnection(made.places.port, name)
+    connection = SecureConnection(host.places.port, name)
     try:
         connection.request("GET", "/healthz", headers={"Host": NAME})
         return connection.getresponse().status
@@ -293,18 +293,18 @@ def asks_for(made: Host, name: str) -> int | None:
         connection.close()
 
 
-def logged(made: Host, processes: dict[str, Process]) -> None:
+def logged(host: Host, processes: dict[str, Process]) -> None:
     """Each request is a line with host and time, and after the log was renamed goes to a new one."""
-    front = made.case.servers[-1]
-    log = Path(made.values.names["access_log"])
+    front = host.case.servers[-1]
+    log = Path(host.values.names["access_log"])
     if "haproxy" in front.name:
         # Its standard output, which systemd would collect.
-        log = Path(made.places.logs) / f"{made.services()[-1]}.log"
-    wait_for(lambda: has_line(made, log, "/before"), True, processes.values())
+        log = Path(host.places.logs) / f"{host.services()[-1]}.log"
+    wait_for(lambda: has_line(host, log, "/before"), True, processes.values())
     if front.reopen:
         log.rename(log.with_suffix(".1"))
-        processes[made.services()[-1]].popen.send_signal(getattr(signal, f"SIG{front.reopen}"))
-        wait_for(lambda: log.exists() and has_line(made, log, "/after"), True, processes.values())
+        processes[host.services()[-1]].popen.send_signal(getattr(signal, f"SIG{front.reopen}"))
+        wait_for(lambda: log.exists() and has_line(host, log, "/after"), True, processes.values())
         assert "/before" in log.with_suffix(".1").read_text()
 
 
@@ -317,28 +317,28 @@ def test_behind_varnish_the_log_names_the_client(stack, tmp_path, certificate):
         wait_for(lambda: "127.0.0.5 " in log.read_text(), True, processes.values())
 
 
-def has_line(made: Host, log: Path, path: str) -> bool:
-    curl(made, path)
+def has_line(host: Host, log: Path, path: str) -> bool:
+    curl(host, path)
     lines = [line for line in log.read_text("utf-8", "replace").splitlines() if path in line]
-    ids = "-" if made.stack.name == LIGHTTPD else "[A-Za-z0-9@_-]{20,36}"
+    ids = "-" if host.stack.name == LIGHTTPD else "[A-Za-z0-9@_-]{20,36}"
     wanted = (
-        f'"host":"{NAME}.*"duration":.*X-Request-Id' if "caddy" in made.stack.name else rf"{NAME}(:\d+)? {ids} [\d.]+"
+        f'"host":"{NAME}.*"duration":.*X-Request-Id' if "caddy" in host.stack.name else rf"{NAME}(:\d+)? {ids} [\d.]+"
     )
-    if made.case.servers[-1].name == "nginx":
+    if host.case.servers[-1].name == "nginx":
         # Which application responded, for the share of each.
         wanted += r' [\d.]+ "unix:[^"]+"$'
     return any(re.search(wanted, line) for line in lines)
 
 
-def maintenance(made: Host, processes: dict[str, Process]) -> None:
+def maintenance(host: Host, processes: dict[str, Process]) -> None:
     """A file switches the site off, but not the pages for a balancer."""
-    switch = Path(made.values.names["maintenance_file"])
+    switch = Path(host.values.names["maintenance_file"])
     switch.touch()
-    wait_for(lambda: curl(made, "/login/").status, 503, processes.values())
-    assert failure(made, "/login/")
-    assert failure(made, "/", "-X", "POST", "-H", "Content-Length: 0")
+    wait_for(lambda: curl(host, "/login/").status, 503, processes.values())
+    assert failure(host, "/login/")
+    assert failure(host, "/", "-X", "POST", "-H", "Content-Length: 0")
     for cookie in (f"maintenance_pass={PASS}", f"a=b; maintenance_pass={PASS}; c=d"):
-        assert curl(made, "/login/", "-H", f"Cookie: {cookie}").status == 200
+        assert curl(host, "/login/", "-H", f"Cookie: {cookie}").status == 200
     for cookie in (
         "maintenance_pass=",
         "maintenance_pass=off",
@@ -346,33 +346,33 @@ def maintenance(made: Host, processes: dict[str, Process]) -> None:
         f"x_maintenance_pass={PASS}",
         PASS,
     ):
-        assert failure(made, "/login/", "-H", f"Cookie: {cookie}")
-    assert curl(made, "/healthz").status == 200
+        assert failure(host, "/login/", "-H", f"Cookie: {cookie}")
+    assert curl(host, "/healthz").status == 200
     # A certificate is renewed meanwhile; `redirects` has put a challenge there.
-    url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/to_Ken-1"
-    command = ["curl", "-s", "--resolve", f"{NAME}:{made.http_port}:127.0.0.1", url]
+    url = f"http://{NAME}:{host.http_port}/.well-known/acme-challenge/to_Ken-1"
+    command = ["curl", "-s", "--resolve", f"{NAME}:{host.http_port}:127.0.0.1", url]
     assert subprocess.run(command, capture_output=True, text=True).stdout == "to_Ken-1.thumbprint"
     switch.unlink()
-    wait_for(lambda: curl(made, "/login/").status, 200, processes.values())
+    wait_for(lambda: curl(host, "/login/").status, 200, processes.values())
 
 
-def without_application(made: Host, processes: dict[str, Process], *words: str) -> None:
+def without_application(host: Host, processes: dict[str, Process], *words: str) -> None:
     """All servers except the outermost have stopped; in a chain of one, no server is left to respond."""
-    inner = made.services()[:-1]
+    inner = host.services()[:-1]
     supervise.stop([processes[name] for name in inner])
     # Over HTTP/2 lighttpd resets the stream of a body that it has no use for, sometimes before the client has the page.
-    posted = ("-d", "a=1", *(["--http1.1"] if made.stack.name == LIGHTTPD else []))
+    posted = ("-d", "a=1", *(["--http1.1"] if host.stack.name == LIGHTTPD else []))
     for more in ((), ("-I",), posted):
-        assert not inner or failure(made, "/login/", *words, *more)
+        assert not inner or failure(host, "/login/", *words, *more)
 
 
-def failure(made: Host, path: str, *words: str) -> bool:
+def failure(host: Host, path: str, *words: str) -> bool:
     """True if it responds with the page for failures."""
-    response = curl(made, path, *words)
+    response = curl(host, path, *words)
     assert response.status in (502, 503, 504)
     assert response.headers["retry-after"] == "30"
     assert response.headers["content-type"].startswith("text/html")
-    for name, value in values.derived(made.values.names)["page_headers"].items():
+    for name, value in values.derived(host.values.names)["page_headers"].items():
         assert value in response.headers[name.lower()], name
     return "-I" in words or b"<h1>Not available now</h1>" in response.body
 
@@ -386,12 +386,12 @@ def unfit(folder: Path, refused: Callable[[str], bool]) -> None:
     assert refused(f"{chain}: it is not for {NAME}, one of the site's names")
 
 
-def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
+def takes_over_a_certificate(host: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
     """Certbot's deploy hook, with a stand-in for systemd that does what the unit's ExecReload says."""
-    front = made.services()[-1]
+    front = host.services()[-1]
     bin_folder.mkdir()
     # As its user: a server's own test may hand its directories to another one.
-    as_user = shlex.join([*made.identity.prefix, "sh", "-ec", "\n".join(made.lines(front, "ExecReload"))])
+    as_user = shlex.join([*host.identity.prefix, "sh", "-ec", "\n".join(host.lines(front, "ExecReload"))])
     (bin_folder / "systemctl").write_text(
         f'#!/bin/sh -e\ntest "$*" = "try-reload-or-restart {front}.service"\n'
         f"export MAINPID={processes[front].pid}\n{as_user}\n"
@@ -400,11 +400,11 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
 
     def hook(folder: Path) -> tuple[int, str]:
         env = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "RENEWED_LINEAGE": str(folder)}
-        script = Path(made.places.conf) / "benchapp-certificate"
+        script = Path(host.places.conf) / "benchapp-certificate"
         done = subprocess.run(["sh", str(script)], env=env, capture_output=True, text=True)
         return done.returncode, done.stderr
 
-    before = certificate_of(made)
+    before = certificate_of(host)
     (wrong := renewed / "wrong").mkdir()
     shutil.copy(renewed / "fullchain.pem", wrong)
     key = wrong / "privkey.pem"
@@ -415,19 +415,19 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     assert refused(f"{key}: no such file, or not for you to read")
     key.write_text("no key")
     assert refused(f"{key}: no key without a password")
-    shutil.copy(Path(made.places.tls) / "privkey.pem", key)
+    shutil.copy(Path(host.places.tls) / "privkey.pem", key)
     assert refused(f"{wrong}: the key does not match the certificate")
     unfit(wrong, refused)
-    assert certificate_of(made) == before
+    assert certificate_of(host) == before
     assert hook(renewed)[0] == 0
     expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())
-    wait_for(lambda: certificate_of(made), expected, processes.values())
-    modes = {path.name: oct(path.stat().st_mode)[-3:] for path in Path(made.places.tls).iterdir()}
+    wait_for(lambda: certificate_of(host), expected, processes.values())
+    modes = {path.name: oct(path.stat().st_mode)[-3:] for path in Path(host.places.tls).iterdir()}
     assert {name: mode for name, mode in modes.items() if name.startswith("privkey")} == {"privkey.pem": "640"}
 
 
-def certificate_of(made: Host) -> bytes | None:
-    connection = SecureConnection(made.places.port, NAME)
+def certificate_of(host: Host) -> bytes | None:
+    connection = SecureConnection(host.places.port, NAME)
     try:
         connection.connect()
         return connection.sock.getpeercert(binary_form=True)

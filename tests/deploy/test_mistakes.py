@@ -301,7 +301,7 @@ def test_a_mistake_is_in_one_place(mistake):
     assert (paths.KIT / mistake.file).read_text("utf-8").count(mistake.right) == 1
 
 
-def made(mistake: Mistake, site_url: str, *words: str):
+def outcome_of(mistake: Mistake, site_url: str, *words: str):
     """The outcome of a command in a copy of the kit with the mistake."""
     stack, layer = mistake.case.split("~")
     runnable(stack, layer)
@@ -323,7 +323,7 @@ def made(mistake: Mistake, site_url: str, *words: str):
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_notices_a_mistake(site_url, name):
     mistake = CHECKS[name]
-    status, document = made(mistake, site_url, "verify", "--check", mistake.noticed_by)
+    status, document = outcome_of(mistake, site_url, "verify", "--check", mistake.noticed_by)
     failed = [outcome["check"] for outcome in document["outcomes"] if not outcome["ok"]]
     assert (status, failed) == (1, [mistake.noticed_by]), document
 
@@ -334,5 +334,5 @@ def test_a_check_notices_a_mistake(site_url, name):
 def test_a_fault_notices_a_mistake(site_url, name, tmp_path):
     mistake = FAULTS[name]
     words = ["--fault", mistake.noticed_by, "--guard", "interference=off", "--output", str(tmp_path / "faults")]
-    status, (outcome,) = made(mistake, site_url, "faults", *words)
+    status, (outcome,) = outcome_of(mistake, site_url, "faults", *words)
     assert (status, outcome["status"]) == (1, "failed"), outcome

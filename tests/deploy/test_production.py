@@ -42,7 +42,7 @@ WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *A
 
 
 @pytest.fixture
-def host(tmp_path, certificate):
+def make_host(tmp_path, certificate):
     def make(stack: str, layer: str = "none", **changes: str) -> Host:
         return Host(stack, layer, tmp_path, certificate, **changes)
 
@@ -70,28 +70,28 @@ ACCEPTED += [(stack, layer, OFF) for stack, layer in test_edge.STACKS]
 
 
 @pytest.mark.parametrize(("stack", "layer", "changes"), ACCEPTED)
-def test_the_servers_accept_the_files(host, stack, layer, changes):
+def test_the_servers_accept_the_files(make_host, stack, layer, changes):
     """Also with every name below a domain, and with all switched off."""
-    assert refused_by_servers(host(stack, layer, **changes)) == {}
+    assert refused_by_servers(make_host(stack, layer, **changes)) == {}
 
 
 @pytest.mark.parametrize("stack", few.few(STACKS, few.of_stack))
-def test_systemd_accepts_the_units(host, stack):
-    assert refused_by_systemd(host(stack)) == []
+def test_systemd_accepts_the_units(make_host, stack):
+    assert refused_by_systemd(make_host(stack)) == []
 
 
 @pytest.mark.parametrize(
     "stack",
     few.few([name for name in STACKS if name not in (*WITHOUT_TLS, *dict(test_edge.STACKS))], few.of_stack),
 )
-def test_plain_http_redirects_and_https_serves(host, stack):
+def test_plain_http_redirects_and_https_serves(make_host, stack):
     """The other stacks with TLS do so in test_edge, beside what else their web servers do."""
-    made = host(stack, server_names=WILDCARD)
-    with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
-        redirects(made, processes)
-        assert not accepts_ciphers(made, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
-        assert accepts_ciphers(made, made.values.names["tls_ciphers"])
-    assert "/healthz" in Path(made.values.names["access_log"]).read_text()
+    host = make_host(stack, server_names=WILDCARD)
+    with serving(host, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
+        redirects(host, processes)
+        assert not accepts_ciphers(host, "AES256-SHA:AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA")
+        assert accepts_ciphers(host, host.values.names["tls_ciphers"])
+    assert "/healthz" in Path(host.values.names["access_log"]).read_text()
 
 
 @pytest.mark.parametrize(
@@ -106,23 +106,23 @@ def test_plain_http_redirects_and_https_serves(host, stack):
         ("nginx-waitress", "waitress"),
     ],
 )
-def test_a_server_that_is_stopped_finishes_the_request_under_way(host, stack, server):
-    made = host(stack)
-    assert any(finished_while_stopping(made, server) for _ in range(4))
+def test_a_server_that_is_stopped_finishes_the_request_under_way(make_host, stack, server):
+    host = make_host(stack)
+    assert any(finished_while_stopping(host, server) for _ in range(4))
 
 
-def finished_while_stopping(made: Host, server: str) -> bool:
+def finished_while_stopping(host: Host, server: str) -> bool:
     """True if a request gets its response although the server's units are stopped meanwhile.
 
     On a busy machine it may not have arrived by then, so that once is no proof that it is not.
     """
-    units = [name for name in made.services() if name.split("-")[1] == server]
-    with serving(made, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
-        response = pool.submit(lambda: ask(made, "/__probe__/slow/3000/page/", NAME)[0])
+    units = [name for name in host.services() if name.split("-")[1] == server]
+    with serving(host, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
+        response = pool.submit(lambda: ask(host, "/__probe__/slow/3000/page/", NAME)[0])
         with contextlib.suppress(TimeoutError):
             response.result(timeout=1.5)
         for name in units:
-            processes[name].popen.send_signal(getattr(signal, made.lines(name, "KillSignal")[0]))
+            processes[name].popen.send_signal(getattr(signal, host.lines(name, "KillSignal")[0]))
         for name in units:
             processes[name].popen.wait(60)
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -131,30 +131,30 @@ def finished_while_stopping(made: Host, server: str) -> bool:
 
 
 @pytest.mark.parametrize(("stack", "server"), [("nginx-uwsgi", "uwsgi"), ("nginx-gunicorn", "gunicorn")])
-def test_a_server_that_is_stopped_the_moment_it_is_ready_ends(host, stack, server):
+def test_a_server_that_is_stopped_the_moment_it_is_ready_ends(make_host, stack, server):
     """It may not have loaded the application by then."""
-    made = host(stack)
+    host = make_host(stack)
     unit = f"benchapp-{server}"
     with Notified() as notified:
-        process = start(made, unit, notified.env)
+        process = start(host, unit, notified.env)
         try:
             notified.wait_ready()
-            process.popen.send_signal(getattr(signal, made.lines(unit, "KillSignal")[0]))
+            process.popen.send_signal(getattr(signal, host.lines(unit, "KillSignal")[0]))
             status = process.popen.wait(60)
         finally:
             supervise.stop([process])
-    good = [int(word) for word in made.lines(unit, "SuccessExitStatus")[0].split() if word.isdecimal()]
+    good = [int(word) for word in host.lines(unit, "SuccessExitStatus")[0].split() if word.isdecimal()]
     assert status in (0, *good)
 
 
-def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
-    made = host("nginx-uwsgi", "staticgenerator")
-    assert made.command("benchapp-expirepages")[-2:] == ["django", "expirepages"]
-    assert "CACHING_STATICGENERATOR_ROOT" in made.environment("benchapp-expirepages")
+def test_what_a_layer_runs_beside_the_servers_is_a_unit(make_host):
+    host = make_host("nginx-uwsgi", "staticgenerator")
+    assert host.command("benchapp-expirepages")[-2:] == ["django", "expirepages"]
+    assert "CACHING_STATICGENERATOR_ROOT" in host.environment("benchapp-expirepages")
 
 
-def test_packages_are_installed_and_the_note_says_who_terminates_tls(host):
-    conf = Path(host("nginx-gunicorn", "fragments").places.conf)
+def test_packages_are_installed_and_the_note_says_who_terminates_tls(make_host):
+    conf = Path(make_host("nginx-gunicorn", "fragments").places.conf)
     (line,) = re.findall(r"(?m)^ +apt-get install (.*)$", (conf / "benchapp-install").read_text())
     packages = [word for word in line.split() if not word.startswith("-")]
     tools = ["git", "python3-venv", "curl", "logrotate", "procps", "openssl"]
@@ -163,21 +163,21 @@ def test_packages_are_installed_and_the_note_says_who_terminates_tls(host):
 
 
 @pytest.mark.parametrize("name", ["benchapp-manage", "benchapp-restore"])
-def test_the_sites_commands_get_the_environment_of_the_unit(host, name):
-    made = host("nginx-gunicorn")
-    script = (Path(made.places.conf) / name).read_text()
+def test_the_sites_commands_get_the_environment_of_the_unit(make_host, name):
+    host = make_host("nginx-gunicorn")
+    script = (Path(host.places.conf) / name).read_text()
     named = [word.partition("EnvironmentFile=")[2] for word in script.split() if "EnvironmentFile=" in word]
-    assert named == made.lines("benchapp-gunicorn", "EnvironmentFile")
+    assert named == host.lines("benchapp-gunicorn", "EnvironmentFile")
     secrets = [word.partition("LoadCredential=")[2] for word in script.split() if "LoadCredential=" in word]
-    assert secrets == made.lines("benchapp-gunicorn", "LoadCredential") != []
-    assert subprocess.run(["sh", "-n", f"{made.places.conf}/{name}"]).returncode == 0
+    assert secrets == host.lines("benchapp-gunicorn", "LoadCredential") != []
+    assert subprocess.run(["sh", "-n", f"{host.places.conf}/{name}"]).returncode == 0
     # Only systemd reads these files; with nothing to quote or to escape there is only one way to read them.
-    assert not set("\"'\\") & set((Path(made.places.conf) / "site.env").read_text())
+    assert not set("\"'\\") & set((Path(host.places.conf) / "site.env").read_text())
 
 
-def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(host):
-    made = host("apache-modwsgi")
-    conf = made.places.conf
+def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(make_host):
+    host = make_host("apache-modwsgi")
+    conf = host.places.conf
     script = Path(conf, "benchapp-deploy").read_text()
     # Without a program of the package: root runs this.
     built = "$venv/lib/python3*/site-packages/mod_wsgi/server/mod_wsgi-py*.so"
@@ -187,21 +187,21 @@ def test_a_module_built_on_the_host_is_where_a_deploy_puts_it(host):
 
 
 @pytest.mark.parametrize("stack", WITHOUT_TLS)
-def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(host, stack):
-    made = host(stack)
-    note = (Path(made.places.conf) / "INSTALL.md").read_text()
+def test_a_stack_without_tls_waits_on_loopback_for_a_server_that_ends_it(make_host, stack):
+    host = make_host(stack)
+    note = (Path(host.places.conf) / "INSTALL.md").read_text()
     assert "This stack speaks plain HTTP on 127.0.0.1:8000." in note
-    assert made.environment(f"benchapp-{made.case.servers[0].name}")["BENCHAPP_BEHIND_PROXY"] == "1"
-    files = [path.read_text() for path in made.written if path.suffix in (".service", ".py", ".ini", ".toml")]
+    assert host.environment(f"benchapp-{host.case.servers[0].name}")["BENCHAPP_BEHIND_PROXY"] == "1"
+    files = [path.read_text() for path in host.written if path.suffix in (".service", ".py", ".ini", ".toml")]
     assert any("8000" in text for text in files)
 
 
-def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
-    made = host("nginx-uwsgi")
-    conf = Path(made.places.conf)
+def test_the_check_runs_each_servers_own_test_as_its_unit(make_host, tmp_path):
+    host = make_host("nginx-uwsgi")
+    conf = Path(host.places.conf)
     # What runs as root here must not make it.
-    Path(made.values.names["access_log"]).touch()
-    made.identity.give_tree(Path(made.places.logs))
+    Path(host.values.names["access_log"]).touch()
+    host.identity.give_tree(Path(host.places.logs))
     # Stands in for systemd: without its options, with the environment of the files.
     systemd_run = tmp_path / "bin" / "systemd-run"
     systemd_run.parent.mkdir()
@@ -234,15 +234,15 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file is given to another user by root alone")
-def test_the_check_finds_a_log_of_another_user(host):
+def test_the_check_finds_a_log_of_another_user(make_host):
     """Its server would end, and be started again for ever: no test of a server's own opens the log."""
-    made = host("nginx-uwsgi")
-    log = Path(made.values.names["access_log"])
+    host = make_host("nginx-uwsgi")
+    log = Path(host.values.names["access_log"])
     log.touch()
     os.chown(log, 12345, 12345)
-    script = Path(made.places.conf, "benchapp-check").read_text().replace("systemd-run ", "true ")
+    script = Path(host.places.conf, "benchapp-check").read_text().replace("systemd-run ", "true ")
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
-    message = f"FAIL  {log}: it is not {made.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
+    message = f"FAIL  {log}: it is not {host.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
     assert (done.stdout.splitlines()[-1], done.returncode) == (message, 1)
 
 

@@ -47,17 +47,17 @@ pytestmark = pytest.mark.servers
 
 
 @contextlib.contextmanager
-def made(name: str, said: str) -> Iterator[Path]:
+def started_project(name: str, description: str) -> Iterator[Path]:
     """A project as Django makes it, with a description."""
     with open_folder() as folder:
         subprocess.run([sys.executable, "-m", "django", "startproject", name, folder], check=True)
-        (folder / "pyproject.toml").write_text(said)
+        (folder / "pyproject.toml").write_text(description)
         yield folder
 
 
 @pytest.fixture(scope="module")
 def project() -> Iterator[Path]:
-    with made("shop", DESCRIPTION) as folder:
+    with started_project("shop", DESCRIPTION) as folder:
         yield folder
 
 
@@ -177,7 +177,7 @@ layers = ["fragments"]
 @pytest.fixture
 def fragments_project() -> Iterator[Path]:
     """A project with a cache tag in its template."""
-    with made("news", LAYERS) as folder:
+    with started_project("news", LAYERS) as folder:
         (folder / "news" / "urls.py").write_text(CACHED)
         yield folder
 
@@ -203,7 +203,7 @@ def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_p
 )
 def test_a_cookie_that_is_set_around_django_reaches_one_visitor_only(stack, layer):
     runnable(stack, layer)
-    with made("shop", '[tool.benchapp]\npublic = ["/"]\n') as folder:
+    with started_project("shop", '[tool.benchapp]\npublic = ["/"]\n') as folder:
         (folder / "shop" / "urls.py").write_text(PAGE)
         with (folder / "shop" / "wsgi.py").open("a") as wsgi:
             wsgi.write(AROUND)
@@ -215,7 +215,7 @@ def test_a_cookie_that_is_set_around_django_reaches_one_visitor_only(stack, laye
 def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
     """JSON, headers that are new with each response, an ETag for GET only, and a minifier that changes all bytes."""
     runnable("nginx-gunicorn", "page-cache")
-    with made("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
+    with started_project("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
         (folder / "api" / "urls.py").write_text(API)
         with (folder / "api" / "settings.py").open("a") as settings:
             settings.write(API_SETTINGS)
@@ -311,7 +311,7 @@ SESSION_ENGINE = "django.contrib.sessions.backends.cache"
 def test_sessions_in_a_redis_that_is_down_are_the_reason_for_what_fails():
     port = free_port()
     urls = "path('in/', admin.site.urls), path('', lambda r: r.session.cycle_key() or HttpResponse('home'))"
-    with made("shop", "") as folder:
+    with started_project("shop", "") as folder:
         with (folder / "shop" / "settings.py").open("a") as settings:
             settings.write(DOWN.format(place=f"redis://127.0.0.1:{port}"))
         (folder / "shop" / "urls.py").write_text(

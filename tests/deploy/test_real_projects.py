@@ -166,7 +166,7 @@ def test_it_is_served_rightly_and_stays_as_it_was(make, stack, layer, database, 
         needs("postgres")
     if not (PROGRAMS / "wagtail").exists():
         pytest.skip("program not installed: wagtail")
-    with copied(once.made(tmp_path_factory, make.__name__, make)) as folder:
+    with copied(once.shared(tmp_path_factory, make.__name__, make)) as folder:
         before = tree(folder)
         few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
         named = [word for name in (*CHECKS, "public-pages") for word in ("--check", name)]

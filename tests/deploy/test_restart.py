@@ -21,13 +21,13 @@ class KeepGoing(Up):
 
     def __init__(self, *words: str):
         super().__init__(*words, "--restart")
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
         for line in self.process.stderr:
-            self.said.append(line)
+            self.lines.append(line)
 
     def __exit__(self, *error):
         if self.process.poll() is None:
@@ -43,10 +43,10 @@ class KeepGoing(Up):
 
     def says(self, *lines: str) -> None:
         for line in lines:
-            until(lambda line=line: any(line in printed for printed in self.said), f"{line} in {self.said}")
+            until(lambda line=line: any(line in printed for printed in self.lines), f"{line} in {self.lines}")
 
     def serves(self, path: str = "posts/") -> None:
-        until(lambda: self._status(path) == 200, f"{path} is served; {self.said}")
+        until(lambda: self._status(path) == 200, f"{path} is served; {self.lines}")
 
     def _status(self, path: str) -> int | None:
         try:
@@ -70,7 +70,7 @@ def test_what_is_killed_is_started_again(site_url):
         assert up.process.wait(timeout=60) == 0
         assert alive(before) == []
         assert closed(up.url)
-        assert not any("Traceback" in line for line in up.said)
+        assert not any("Traceback" in line for line in up.lines)
 
 
 def a_worker_is_the_business_of_its_master(up: KeepGoing) -> None:
@@ -80,7 +80,7 @@ def a_worker_is_the_business_of_its_master(up: KeepGoing) -> None:
     until(lambda: not worker.is_running(), "it is gone")
     up.serves()
     assert master.is_running()
-    assert not any("started again" in line for line in up.said)
+    assert not any("started again" in line for line in up.lines)
 
 
 def is_tried_again_until_it_can_come_back(up: KeepGoing) -> None:

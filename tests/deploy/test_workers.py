@@ -146,7 +146,7 @@ def broker() -> Iterator[int]:
 
 
 @contextmanager
-def made(queue: dict[str, str], port: int) -> Iterator[Path]:
+def queue_project(queue: dict[str, str], port: int) -> Iterator[Path]:
     """A project with a queue and its worker."""
     env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
     with open_folder() as folder:
@@ -172,7 +172,7 @@ def made(queue: dict[str, str], port: int) -> Iterator[Path]:
 def test_what_was_queued_before_a_reload_is_done_after_it_once(name, broker):
     if name == "celery" and not (PROGRAMS / "celery").is_file():
         pytest.skip("program not installed: celery")
-    with made(QUEUES[name], broker) as folder, Up("gunicorn", "--project", str(folder), "--workers") as up:
+    with queue_project(QUEUES[name], broker) as folder, Up("gunicorn", "--project", str(folder), "--workers") as up:
         for number in range(4):
             assert get(f"{up.url}add/{number}/").text == "queued"
         until(lambda: "job 0" in get(up.url).text, "the first job is done")

@@ -93,10 +93,12 @@ def lock(folder: Path, *names: str) -> str:
     return "".join(lines)
 
 
-def pack(found: importlib.metadata.Distribution, folder: Path) -> Path:
+def pack(distribution: importlib.metadata.Distribution, folder: Path) -> Path:
     """The wheel of an installed distribution, made of the files that its RECORD lists."""
-    files = [file for file in found.files or [] if ".." not in file.parts and "__pycache__" not in file.parts]
-    *_, tag = [line.partition(": ")[2] for line in (found.read_text("WHEEL") or "").splitlines() if "Tag: " in line]
+    files = [file for file in distribution.files or [] if ".." not in file.parts and "__pycache__" not in file.parts]
+    *_, tag = [
+        line.partition(": ")[2] for line in (distribution.read_text("WHEEL") or "").splitlines() if "Tag: " in line
+    ]
     record = next(file for file in files if file.name == "RECORD")
     wheel = folder / f"{record.parts[0].removesuffix('.dist-info')}-{tag}.whl"
     with zipfile.ZipFile(wheel, "w") as packed:

@@ -208,9 +208,9 @@ def table(lines: list[Line]) -> str:
     return "\n".join(rows)
 
 
-def ratio(found: dict[str, object], name: str) -> str:
-    digits = 2 if found["ratio_to"] == LIMIT else 1
-    return f"{found[name]:.{digits}f} x {found['ratio_to']:5}".rjust(13)
+def ratio(figures: dict[str, object], name: str) -> str:
+    digits = 2 if figures["ratio_to"] == LIMIT else 1
+    return f"{figures[name]:.{digits}f} x {figures['ratio_to']:5}".rjust(13)
 
 
 if __name__ == "__main__":

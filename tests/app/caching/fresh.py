@@ -37,7 +37,7 @@ MIDDLEWARE = [
     "benchapp.caching.middleware.WatchMiddleware",
 ]
 """
-# `get(path, ...)` is a request of a new visitor, `said` what the test reads.
+# `get(path, ...)` is a request of a new visitor, `results` is what the test reads.
 BEGIN = """
 import json, os
 import django
@@ -55,7 +55,7 @@ def get(path="/", client=None, **more):
     return (client or Client()).get(path, **more)
 
 
-said = {}
+results = {}
 """
 
 
@@ -78,10 +78,10 @@ class FreshProject:
             [sys.executable, *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False
         )
 
-    def said(self, script: str, settings: str = "") -> dict[str, Any]:
-        """The value that a script puts into `said`."""
+    def results(self, script: str, settings: str = "") -> dict[str, Any]:
+        """The value that a script puts into `results`."""
         (self.folder / "db.sqlite3").unlink(missing_ok=True)
-        code = f"{BEGIN}\n{script}\nprint(json.dumps(said))"
+        code = f"{BEGIN}\n{script}\nprint(json.dumps(results))"
         done = self.run("-c", code, settings=settings)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -41,8 +41,8 @@ LATER = http_date(4_000_000_000)
         ({"Expires": http_date(0), "Cache-Control": "max-age=600"}, False),
         ({"Age": "1", "Cache-Control": "max-age=600"}, True),
         *(
-            ({"Cache-Control": said}, True)
-            for said in (
+            ({"Cache-Control": value}, True)
+            for value in (
                 "private",
                 "max-age=60, PRIVATE",
                 "No-Store",
@@ -52,9 +52,9 @@ LATER = http_date(4_000_000_000)
                 "s-maxage=0",
             )
         ),
-        *(({"Vary": said}, said not in ("Cookie", "cookie")) for said in ("Cookie", "cookie", "*", "Cookie , *")),
-        *(({"Content-Type": said}, False) for said in ("text/html;charset=UTF-8", "Text/HTML; charset=utf-8")),
-        *(({"Content-Type": f"text/{said}"}, True) for said in ("plain; charset=utf-8", "html; charset=latin-1")),
+        *(({"Vary": value}, value not in ("Cookie", "cookie")) for value in ("Cookie", "cookie", "*", "Cookie , *")),
+        *(({"Content-Type": value}, False) for value in ("text/html;charset=UTF-8", "Text/HTML; charset=utf-8")),
+        *(({"Content-Type": f"text/{value}"}, True) for value in ("plain; charset=utf-8", "html; charset=latin-1")),
         *(({f"Content-Security-Policy{kind}": "script-src 'Nonce-abc'"}, True) for kind in ("", "-Report-Only")),
         *(
             ({name: "no-store"}, True)
@@ -137,7 +137,7 @@ def test_a_page_that_has_read_its_nonce_is_not_stored_however_it_spells_it():
         ({}, True, True),
         *(({name: "x"}, False, False) for name in ("HX-Request", "X-Requested-With", "Origin", "Authorization")),
         *(({name: "x"}, True, False) for name in ("HX-Target", "HX-Current-URL")),
-        *(({"cookie": said}, True, True) for said in ("_ga=1.2.3", "csrftoken=a", "a=b; _pk=c; x")),
+        *(({"cookie": value}, True, True) for value in ("_ga=1.2.3", "csrftoken=a", "a=b; _pk=c; x")),
         ({"cookie": "a=b; sessionid=x"}, False, False),
         ({"host": "foreign.test"}, False, False),
         # A made-up port would stand in the addresses of the page.

@@ -14,15 +14,15 @@ VISITS = """
 from django.contrib.auth.models import Group, User
 from benchapp.caching.invalidation import StalePages, invalidate
 
-said["first"], said["second"] = get().text, get().text
+results["first"], results["second"] = get().text, get().text
 Group.objects.create(name="readers")
-said["unwatched"] = get().text
+results["unwatched"] = get().text
 invalidate(StalePages(frozenset({"/"})))
-said["invalidated"], said["stored"] = get().text, get().text
+results["invalidated"], results["stored"] = get().text, get().text
 ann = Client()
 ann.force_login(User.objects.create(username="ann"))
-said["ann"], said["ann_again"] = get(client=ann).text, get(client=ann).text
-said["others"] = get().text
+results["ann"], results["ann_again"] = get(client=ann).text, get(client=ann).text
+results["others"] = get().text
 """
 
 
@@ -32,7 +32,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
 
 
 def test_a_fresh_project_has_misses_hits_and_invalidations(project: FreshProject):
-    texts = project.said(VISITS)
+    texts = project.results(VISITS)
     assert texts["first"] == texts["second"] == texts["unwatched"]
     assert "readers" not in texts["first"] and "readers" in texts["invalidated"]
     assert texts["invalidated"] == texts["stored"] == texts["others"]
@@ -42,15 +42,15 @@ def test_a_fresh_project_has_misses_hits_and_invalidations(project: FreshProject
 def test_a_write_invalidates_the_pages_of_its_model(project: FreshProject):
     script = """
 from django.contrib.auth.models import Group
-said["first"] = get().text
+results["first"] = get().text
 Group.objects.create(name="writers")
-said["second"], said["third"] = get().text, get().text
+results["second"], results["third"] = get().text, get().text
 from django.test import override_settings
 with override_settings(CACHING_LAYERS={}):
-    said["tested"], said["tested_again"] = get().text, get().text
-said["stored"] = get().text
+    results["tested"], results["tested_again"] = get().text, get().text
+results["stored"] = get().text
 """
-    texts = project.said(script, settings="CACHING_STALE = {'auth.Group': ['/']}")
+    texts = project.results(script, settings="CACHING_STALE = {'auth.Group': ['/']}")
     assert "writers" in texts["second"]
     assert texts["second"] == texts["third"] == texts["stored"] != texts["first"]
     assert len({texts["second"], texts["tested"], texts["tested_again"]}) == 3
@@ -140,7 +140,9 @@ LAYER = Layer("fresh.caching.purge", ("fresh.caching.middleware",), optional={"s
 def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
     (project.folder / "fresh/caching.py").write_text(LAYER)
     layer = "CACHING_LAYERS = {'fresh.caching.LAYER': {'size': 3}}"
-    results = project.said(VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer)
+    results = project.results(
+        VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer
+    )
     assert results["first"] == results["second"] == results["unwatched"]
     assert "readers" in results["invalidated"] and results["invalidated"] == results["stored"]
     assert results["names"] == [["/", ""]]
@@ -152,7 +154,7 @@ def test_the_layer_of_the_documentation_runs_as_printed(project: FreshProject):
     code = text.partition("```python\n# fresh/caching.py\n")[2].partition("```")[0]
     module, _, settings = code.partition("# settings.py\n")
     (project.folder / "fresh/caching.py").write_text(module)
-    texts = project.said(VISITS, settings)
+    texts = project.results(VISITS, settings)
     assert texts["first"] == texts["second"] == texts["unwatched"]
     assert "readers" in texts["invalidated"] and texts["invalidated"] == texts["stored"]
     assert (project.folder / "purged.log").read_text() == "/\n"

@@ -105,9 +105,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
     return fresh_project
 
 
-def said(project: FreshProject, asked: list[str], more: str = "") -> list:
-    lines = ", ".join(f"ask({arguments})" for arguments in asked)
-    return project.said(f"{VISITS}\nsaid['pages'] = [{lines}]", SETTINGS + more)["pages"]
+def responses_of(project: FreshProject, requests: list[str], more: str = "") -> list:
+    lines = ", ".join(f"ask({arguments})" for arguments in requests)
+    return project.results(f"{VISITS}\nsaid['pages'] = [{lines}]", SETTINGS + more)["pages"]
 
 
 def test_a_page_is_cached_once_for_each_language(project: FreshProject):
@@ -122,7 +122,7 @@ def test_a_page_is_cached_once_for_each_language(project: FreshProject):
         "django_language='<script>'",
         "django_language='en', accept='de'",
     ]
-    responses = said(project, requests)
+    responses = responses_of(project, requests)
     texts = [text for text, *_ in responses]
     english, german, brazilian = "en en Yes", "de de Ja", "pt-br pt-br Sim"
     assert texts == [english, german, english, german, brazilian, german, brazilian, english, english]
@@ -143,7 +143,7 @@ def test_a_page_is_cached_once_for_each_language(project: FreshProject):
 def test_a_page_that_reads_a_cookie_is_private_in_each_language(project: FreshProject):
     requests = [f"'/choice/', {more}" for more in ("accept='de'", "accept='en', django_language='de'")]
     requests += ["'/cookie/'", "'/theme/', theme='dark'", "'/theme/'", "'/theme/', django_language='de', theme='light'"]
-    responses = said(project, requests)
+    responses = responses_of(project, requests)
     assert [text for text, *_ in responses[:2]] == ["None", "de"]
     assert [outcome for _, outcome, _ in responses[:2]] == ["pass; reads-cookie=django_language"] * 2
     assert [text for text, *_ in responses[3:]] == ["dark", "None", "light"]
@@ -152,17 +152,19 @@ def test_a_page_that_reads_a_cookie_is_private_in_each_language(project: FreshPr
 
 
 def test_a_view_that_reads_the_header_has_the_visitor_s_own_and_is_private(project: FreshProject):
-    responses = said(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
+    responses = responses_of(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
     assert [text for text, *_ in responses] == ["en-GB", "en-AU"]
     assert [outcome for _, outcome, _ in responses] == ["pass; reads-header=accept-language"] * 2
 
 
 def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshProject):
-    assert [outcome for _, outcome, _ in said(project, ["'/varying/'"] * 2)] == ["pass; vary"] * 2
+    assert [outcome for _, outcome, _ in responses_of(project, ["'/varying/'"] * 2)] == ["pass; vary"] * 2
 
 
 def test_middleware_that_reads_the_header_has_the_visitor_s_own_and_makes_the_page_private(project: FreshProject):
-    responses = said(project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")])
+    responses = responses_of(
+        project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")]
+    )
     assert [text for text, *_ in responses] == ["en-GB", "en-AU", "de-AT"]
     assert [outcome for _, outcome, _ in responses] == ["pass; reads-header=accept-language"] * 3
 
@@ -171,7 +173,7 @@ def test_a_language_that_middleware_writes_is_that_of_the_page_and_of_no_other_n
     requests = ["'/forced/', accept='de'", "'/forced/', accept='en'", "'/forced/'", "'/forced/', django_language='de'"]
     # The view reads the header once, as LocaleMiddleware would without the cookie.
     requests += [f"'/written/', accept='{accept}'" for accept in ("de-AT", "de-CH")]
-    responses = said(project, requests)
+    responses = responses_of(project, requests)
     english, german = "en en Yes", "de de Ja"
     assert [text for text, *_ in responses] == [english, english, english, german, "de-AT", "de-CH"]
     language = "pass; reads-header=language"
@@ -185,7 +187,7 @@ CACHING_HARMLESS = ["{locale}"]
 MIDDLEWARE[4:5] = ["benchapp.caching.harmless.Pause", "{locale}", "benchapp.caching.harmless.Resume"]
 """
     requests = ["", "accept='de'", *(f"'/region/', accept='{accept}'" for accept in ("de-AT", "de-CH"))]
-    responses = said(project, requests, harmless)
+    responses = responses_of(project, requests, harmless)
     assert [text for text, *_ in responses] == ["en en Yes", "de de Ja", "de-AT", "de-CH"]
     assert [outcome for _, outcome, _ in responses] == ["miss", "miss", *["pass; reads-header=accept-language"] * 2]
 
@@ -194,7 +196,7 @@ def test_a_page_with_its_language_in_the_url_is_that_of_the_url(project: FreshPr
     with (project.folder / "fresh/urls.py").open("a") as urls:
         urls.write("urlpatterns = i18n_patterns(*pages, prefix_default_language=False)\n")
     requests = ["'/de/', accept='en'", "'/de/', accept='de'", "'/', accept='de'", "'/', django_language='de'"]
-    responses = said(project, requests)
+    responses = responses_of(project, requests)
     assert [text for text, *_ in responses] == ["de de Ja", "de de Ja", "en en Yes", "en en Yes"]
     assert [outcome for _, outcome, _ in responses] == ["miss", "hit", "miss", "hit"]
     assert [vary for *_, vary in responses][:2] == ["", ""]
@@ -207,9 +209,9 @@ def test_the_language_of_the_url_is_enough_for_a_layer_that_a_server_reads(proje
     files = "CACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
     files += "CACHING_PAGE_HEADERS = {'Content-Language': 'de', 'X-Content-Type-Options': 'nosniff'}\n"
     files += "CACHING_PAGE_HEADERS |= {'Referrer-Policy': 'same-origin', 'Cross-Origin-Opener-Policy': 'same-origin'}\n"
-    assert [outcome for _, outcome, _ in said(project, ["'/de/'"], files)] == ["miss"]
+    assert [outcome for _, outcome, _ in responses_of(project, ["'/de/'"], files)] == ["miss"]
     (project.folder / "fresh/urls.py").write_text(VIEWS)
-    outcomes = [outcome for _, outcome, _ in said(project, ["'/'", "'/', accept='de'"], files)]
+    outcomes = [outcome for _, outcome, _ in responses_of(project, ["'/'", "'/', accept='de'"], files)]
     assert outcomes == ["pass; reads-cookie=django_language"] * 2
 
 
@@ -223,4 +225,6 @@ class Own(LocaleMiddleware):
     pass
 """)
     own = "MIDDLEWARE[4] = 'fresh.urls.Own'"
-    assert [outcome for _, outcome, _ in said(project, [""] * 2, own)] == ["pass; reads-cookie=django_language"] * 2
+    assert [outcome for _, outcome, _ in responses_of(project, [""] * 2, own)] == [
+        "pass; reads-cookie=django_language"
+    ] * 2

@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
         ({"Expires": http_date(0)}, 0),
         ({"Expires": "0"}, 0),
         ({"Expires": "soon"}, 0),
-        *(({"Cache-Control": f"max-age={said}"}, 0) for said in ("0", "soon", "-5", "1.5", "")),
+        *(({"Cache-Control": f"max-age={value}"}, 0) for value in ("0", "soon", "-5", "1.5", "")),
         ({"Cache-Control": "max-age=600", "Age": "1"}, 0),
     ],
 )

@@ -132,7 +132,7 @@ def reading(reads: Callable[[HttpRequest], object]) -> tuple[View, Callable[[Vie
 
     def before(get_response: View) -> View:
         def middleware(request: HttpRequest) -> HttpResponse:
-            request.found = reads(request)
+            request.result = reads(request)
             return get_response(request)
 
         return middleware

@@ -16,21 +16,21 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "completions"),
     [
         ("python -m bench up nginx-uw", {"nginx-uwsgi"}),
         ("python -m bench verify --check slow-rend", {"slow-rendering"}),
         ("python -m bench run --config gone.toml --workload ", set()),
     ],
 )
-def test_a_shell_completes_commands_options_and_names(line, found):
+def test_a_shell_completes_commands_options_and_names(line, completions):
     # A request as by argcomplete's shell function, with the response on file descriptor 8.
     asks = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     command = f"exec {shlex.quote(sys.executable)} -m bench 8>&1 9>/dev/null >/dev/null 2>&1"
     done = subprocess.run(
         ["sh", "-c", command], cwd=paths.KIT, env={**os.environ, **asks}, capture_output=True, text=True, timeout=60
     )
-    assert set(done.stdout.split()) == found
+    assert set(done.stdout.split()) == completions
 
 
 def test_help_waits_for_no_module_that_it_does_not_need():

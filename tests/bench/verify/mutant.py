@@ -67,7 +67,7 @@ class MutantSite(Site):
 
     accounts: ClassVar[list[Account]] = []
     removed: ClassVar[list[list[str]]] = []
-    told: Any = field(default=None, compare=False)
+    on_write: Any = field(default=None, compare=False)
 
     def rendered_now(self, *paths: str, often: bool = False) -> dict[str, ExpectedPage]:
         """As at first: nobody else writes, and the command takes seconds."""
@@ -83,13 +83,13 @@ class MutantSite(Site):
 
     def run_write(self, words: list[str], env: Any) -> None:
         super().run_write(words, env)
-        if self.told:
-            self.told()
+        if self.on_write:
+            self.on_write()
 
     def write_row(self, author: int, what: str, env: Any) -> dict[str, Any]:
         written = super().write_row(author, what, env)
-        if self.told:
-            self.told()
+        if self.on_write:
+            self.on_write()
         return written
 
 
@@ -105,13 +105,13 @@ def prepared(folder: Path) -> MutantSite:
 class Mutant:
     """The server; `reset` gives it mutations by name."""
 
-    def __init__(self, url: str, folder: Path, made: Path, process: subprocess.Popen):
-        self.url, self.folder, self.made, self.process = url, folder, made, process
+    def __init__(self, url: str, folder: Path, site_folder: Path, process: subprocess.Popen):
+        self.url, self.folder, self.site_folder, self.process = url, folder, site_folder, process
         self.log = folder / "logs" / "site.log"
 
-    def say(self, **said: Any) -> dict[str, Any]:
+    def say(self, **changes: Any) -> dict[str, Any]:
         """Change the server; send again if its mutation is impatience, or its worker was killed."""
-        request = urllib.request.Request(self.url + CONTROL, json.dumps(said).encode())
+        request = urllib.request.Request(self.url + CONTROL, json.dumps(changes).encode())
         for _ in range(TRIES):
             with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as response:
                 return json.load(response)
@@ -153,9 +153,9 @@ def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: 
 
 
 @contextlib.contextmanager
-def serving(made: Path, folder: Path) -> Iterator[Mutant]:
-    """The server on a copy of the site in `made`."""
-    made = Path(shutil.copytree(made, folder / "site"))
+def serving(site_folder: Path, folder: Path) -> Iterator[Mutant]:
+    """The server on a copy of the site in `site_folder`."""
+    site_folder = Path(shutil.copytree(site_folder, folder / "site"))
     (folder / "store").mkdir()
     (folder / "conf").mkdir()
     (folder / "logs").mkdir()
@@ -163,8 +163,8 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     port = free_port()
     argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
     url = f"http://127.0.0.1:{port}"
-    with started(argv, paths.KIT, environment(made), folder / "errors.log", f"{url}/") as process:
-        mutant = Mutant(url, folder, made, process)
+    with started(argv, paths.KIT, environment(site_folder), folder / "errors.log", f"{url}/") as process:
+        mutant = Mutant(url, folder, site_folder, process)
         mutant.reset()
         yield mutant
 

@@ -46,7 +46,7 @@ class Mutant:
 
     def __init__(self, folder: Path):
         self.folder, self.state_file = folder, folder / "state.json"
-        self.said: dict[str, Any] = {}
+        self.state: dict[str, Any] = {}
         self.wrong: set[str] = set()
         self.caches = self.hangs = self.is_later = self.behind = False
         self.kept: dict[str, Any] = {}
@@ -60,34 +60,34 @@ class Mutant:
             # The first worker was killed.
             self.is_later = True
 
-    def change(self, said: dict[str, Any]) -> None:
+    def change(self, changes: dict[str, Any]) -> None:
         """Apply an object: `wrong` resets to these mutations, any other key changes one attribute."""
         cache = self.cache
-        if "wrong" in said:
-            self.wrong, self.kept, self.requests, self.hangs, self.is_later = set(said["wrong"]), {}, 0, False, False
-            self.caches, self.behind = said.get("caches", False), False
+        if "wrong" in changes:
+            self.wrong, self.kept, self.requests, self.hangs, self.is_later = set(changes["wrong"]), {}, 0, False, False
+            self.caches, self.behind = changes.get("caches", False), False
             cache = self.cache = Cache(self.folder / "store")
             cache.rules = RULES | {
                 name: rule for wrong in self.wrong for name, rule in mutations.RULES.get(wrong, {}).items()
             }
         # A load balancer names the clients.
-        self.behind = said.get("behind", self.behind)
-        if "ttl_s" in said or "wrong" in said:
+        self.behind = changes.get("behind", self.behind)
+        if "ttl_s" in changes or "wrong" in changes:
             cache.empty()
-        cache.ttl_s = said.get("ttl_s", cache.ttl_s)
-        if "service" in said:
-            is_up = said["service"] == "up"
+        cache.ttl_s = changes.get("ttl_s", cache.ttl_s)
+        if "service" in changes:
+            is_up = changes["service"] == "up"
             self.kept["before"] = self.kept.get("before", {}) if is_up else cache.pages
             cache.pages = self.kept["before"] if is_up and "forgets-what-it-was-not-told" in self.wrong else {}
-            cache.works, self.hangs = is_up and "no-hits-after" not in self.wrong, said["service"] == "hangs"
-        if "room" in said:
-            cache.has_room = said["room"] and "full-disk-forever" not in self.wrong
-        if said.get("restart"):
+            cache.works, self.hangs = is_up and "no-hits-after" not in self.wrong, changes["service"] == "hangs"
+        if "room" in changes:
+            cache.has_room = changes["room"] and "full-disk-forever" not in self.wrong
+        if changes.get("restart"):
             cache.pages = cache.purged if "restart-brings-back" in self.wrong else {}
-        if said.get("purge"):
+        if changes.get("purge"):
             cache.purge()
-        self.said |= {name: said[name] for name in ("wrong", "caches", "ttl_s") if name in said}
-        self.state_file.write_text(json.dumps(self.said))
+        self.state |= {name: changes[name] for name in ("wrong", "caches", "ttl_s") if name in changes}
+        self.state_file.write_text(json.dumps(self.state))
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
@@ -182,13 +182,13 @@ class SiteHandler(BaseHTTPRequestHandler):
         return {name: value for name, value in pairs if "_" not in name}
 
     @staticmethod
-    def length(said: str, wrong: set[str]) -> int:
+    def length(text: str, wrong: set[str]) -> int:
         """The value of Content-Length; raises ValueError for another text."""
-        if said.isascii() and said.isdigit():
-            return int(said)
+        if text.isascii() and text.isdigit():
+            return int(text)
         if "loose-lengths" in wrong:
             return 0
-        raise ValueError(said)
+        raise ValueError(text)
 
     def read_body(self, wrong: set[str]) -> bytes:
         """The body; raises ValueError if malformed."""

@@ -62,13 +62,13 @@ def headers(path: str = "/", drop: tuple[str, ...] = (), **put: str) -> After:
     return lambda _, q, a: a.without(*drop).having(**put) if q.path.startswith(path) else None
 
 
-def inside(**said: Any) -> After:
+def inside(**values: Any) -> After:
     """Values reported by a worker."""
 
     def change(_: Any, request: Request, response: Response) -> Response | None:
         if request.path != "/__probe__/inside" or response.status != 200:
             return None
-        given = {name: value(request) if callable(value) else value for name, value in said.items()}
+        given = {name: value(request) if callable(value) else value for name, value in values.items()}
         return replace(response, body=json.dumps(json.loads(response.body) | given).encode())
 
     return change

@@ -114,7 +114,7 @@ def environment(folder: Path, *layers: str) -> dict[str, str]:
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the project, its database and its collected files; returns its folder."""
-    original = once.made(tmp_path_factory, "shop", start_project)
+    original = once.shared(tmp_path_factory, "shop", start_project)
     project = Path(shutil.copytree(original, tmp_path_factory.mktemp("project") / "shop"))
     (project / "shop" / "urls.py").write_text(URLS)
     (project / "form.html").write_text(FORM)

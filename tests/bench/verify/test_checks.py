@@ -214,7 +214,7 @@ def small(monkeypatch):
     values(monkeypatch, SMALLER, PATIENT)
 
 
-def found(mutant, site, names=(), layer=KEPT, running=None, **more):
+def outcomes_of(mutant, site, names=(), layer=KEPT, running=None, **more):
     """The outcomes by check; checks with an account need the `login` check."""
     stages = {item.name: item.stage for item in all_checks()}
     needed = ["login"] if any(stages[name] == ACCOUNT for name in names) else []
@@ -227,13 +227,13 @@ def found(mutant, site, names=(), layer=KEPT, running=None, **more):
 @pytest.mark.parametrize("manner", RIGHT)
 def test_a_right_site_passes_every_check(mutant, site, manner):
     mutant.reset(*manner.split("+"))
-    outcomes = found(mutant, site, layer="none", groups=[BEHAVIOUR])
+    outcomes = outcomes_of(mutant, site, layer="none", groups=[BEHAVIOUR])
     assert {name: (item.expected, item.got) for name, item in outcomes.items() if not item.ok} == {}
 
 
 def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
     mutant.reset(caches=True)
-    outcomes = found(mutant, site)
+    outcomes = outcomes_of(mutant, site)
     assert {name: (item.expected, item.got) for name, item in outcomes.items() if not item.ok} == {}
     assert mutant.rows_left == 0
 
@@ -241,7 +241,7 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
 @pytest.mark.parametrize(("manner", "name"), OF_EACH.items())
 def test_a_page_that_each_client_has_of_its_own_passes(mutant, site, manner, name):
     mutant.reset(manner, caches=True)
-    item = found(mutant, site, [name])[name]
+    item = outcomes_of(mutant, site, [name])[name]
     assert (item.ok, item.skipped) == (True, None)
 
 
@@ -252,7 +252,7 @@ def test_of_many_pages_those_are_compared_first_that_a_cache_may_store(mutant, s
     pages = [hits.path_with_response(**private) for _ in range(MAX_PAGES)]
     shared = hits.path_with_response(shows=shows)
     own = replace(site, description=structs.replace(site.description, public=(*pages, shared)))
-    item = found(mutant, own, ["depends-token"])["depends-token"]
+    item = outcomes_of(mutant, own, ["depends-token"])["depends-token"]
     assert shared in item.expected and pages[-1] in item.skipped
 
 
@@ -260,7 +260,7 @@ def test_a_name_that_the_site_refuses_is_no_proof_of_its_pages(mutant, site):
     mutant.reset(caches=True)
     running = FakeRunning(mutant)
     running.case.settings["server_names"] = "127.0.0.1 shop.example"
-    item = found(mutant, site, ["depends-host"], running=running)["depends-host"]
+    item = outcomes_of(mutant, site, ["depends-host"], running=running)["depends-host"]
     assert item.ok and "shop.example" in item.skipped
 
 
@@ -270,8 +270,8 @@ def test_a_mutation_is_noticed_by_its_check(mutant, site, monkeypatch, name, wro
     (group,) = (item.group for item in all_checks() if item.name == name)
     caches = group != BEHAVIOUR or name in ("hit", "kept-headers") or wrong in mutations.RULES
     mutant.reset(*wrong.split("+"), caches=caches)
-    told = None if wrong == "commands-not-told" else site.told
-    item = found(mutant, replace(site, told=told), [name], KEPT if caches else "none")[name]
+    on_write = None if wrong == "commands-not-told" else site.on_write
+    item = outcomes_of(mutant, replace(site, on_write=on_write), [name], KEPT if caches else "none")[name]
     assert not item.ok, f"{name} does not notice {wrong}: {item.skipped}"
     assert item.expected and item.got
     assert mutant.rows_left == 0

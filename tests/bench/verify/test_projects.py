@@ -63,8 +63,8 @@ def url(project):
         yield url
 
 
-def prepared(project: Path, **said: Any) -> Site:
-    description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
+def prepared(project: Path, **fields: Any) -> Site:
+    description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | fields)
     place = (project / "collected", "/static/", Interpreter((), Path(sys.executable), project / "manage.py"))
     env = small_project.environment(project)
     site = Site({}, {}, *place, env, description=description, may_write=True, is_copy=True)
@@ -77,9 +77,9 @@ def site(project):
     return saying(prepared(project), public=PUBLIC)
 
 
-def saying(site: Site, **said: Any) -> Site:
+def saying(site: Site, **fields: Any) -> Site:
     """The same with another description."""
-    return replace(site, description=structs.replace(site.description, **said))
+    return replace(site, description=structs.replace(site.description, **fields))
 
 
 def test_what_a_project_has_is_compared_and_what_it_has_not_is_not_tried(site, url):
@@ -147,16 +147,16 @@ def test_a_stale_page_after_the_described_write_is_wrong(site, cached):
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("fields", "reason"),
     [
         ({"login": None}, "the project describes no login: [tool.benchapp.login] in its pyproject.toml"),
         ({"login": Login("/notes/")}, "GET /notes/: no form with a name and a password"),
     ],
 )
-def test_a_login_that_cannot_be_tried_says_so(site, url, said, reason):
+def test_a_login_that_cannot_be_tried_says_so(site, url, fields, reason):
     without = {kind: path for kind, path in site.urls.items() if kind != "login"}
-    urls = without | ({"login": said["login"].url} if said["login"] else {})
-    (outcome,) = verified(url, replace(saying(site, **said), urls=urls), checks=["login"])
+    urls = without | ({"login": fields["login"].url} if fields["login"] else {})
+    (outcome,) = verified(url, replace(saying(site, **fields), urls=urls), checks=["login"])
     assert reason in (outcome.skipped, outcome.got)
 
 

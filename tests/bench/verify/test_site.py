@@ -68,14 +68,14 @@ def manage_py(tmp_path):
     return path
 
 
-def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
+def last_run(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
     """Arguments and environment of the last run of a command."""
     return tuple(json.loads((manage_py.parent / f"{command}.json").read_text()))
 
 
 def test_two_commands_render_pages_of_every_kind(manage_py):
     site = prepare(manage_py, {"LAYER": "no"})
-    words, environment = asked(manage_py, "renderpages")
+    words, environment = last_run(manage_py, "renderpages")
     assert words == ["renderpages", INSIDE, PROBE_PAGE, "/", "/posts/", UNKNOWN_PATH]
     assert environment["LAYER"] == "no"
     assert site.pages["/"].body == "a page"
@@ -92,13 +92,13 @@ def test_a_health_check_is_no_page_that_a_layer_should_cache(manage_py):
 def test_commands_have_the_environment_of_the_deployment_and_no_other(manage_py, monkeypatch):
     monkeypatch.setenv("DEBUG", "1")
     site = prepare(manage_py, {"CACHE": "none"}, prefix=("env", "PREFIXED=1"), description=LOGIN)
-    _, environment = asked(manage_py, "siteurls")
+    _, environment = last_run(manage_py, "siteurls")
     assert (environment["CACHE"], environment["PREFIXED"]) == ("none", "1")
     assert not {"DEBUG", "DATABASE_URL"} & environment.keys()
     (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
     site.remove_accounts([account], {"CACHE": "files"})
-    words, environment = asked(manage_py, "verifyaccount")
+    words, environment = last_run(manage_py, "verifyaccount")
     assert words == ["verifyaccount", "delete", "verify-1"]
     assert environment["CACHE"] == "files"
 

@@ -37,32 +37,32 @@ ALL = all_checks()
 pytestmark = pytest.mark.servers
 
 
-def found(mutant, site, *names, layer=KEPT, running=None, **more):
+def outcomes_of(mutant, site, *names, layer=KEPT, running=None, **more):
     outcomes = verified(mutant.url, site, layer, checks=names, running=running, **more)
     return {item.check: item for item in outcomes}
 
 
 def test_a_fragments_layer_need_not_hit(mutant, site):
     mutant.reset()
-    assert found(mutant, site, "hit", layer="fragments")["hit"].ok
+    assert outcomes_of(mutant, site, "hit", layer="fragments")["hit"].ok
 
 
 def test_a_stale_anonymous_page_is_right_with_a_layer(mutant, site):
     mutant.reset("not-told", caches=True)
-    assert all(item.ok for item in found(mutant, site, "status", "login", "comment").values())
+    assert all(item.ok for item in outcomes_of(mutant, site, "status", "login", "comment").values())
 
 
 def test_the_accounts_are_removed_after_a_failure_too(mutant, site):
     MutantSite.removed.clear()
     mutant.reset("login-fails")
-    found(mutant, site, "login", "comment", layer="none")
+    outcomes_of(mutant, site, "login", "comment", layer="none")
     assert MutantSite.removed == [[account.username for account in site.accounts]]
 
 
 def test_no_account_is_made_when_no_check_needs_one(mutant, site, monkeypatch):
     monkeypatch.setattr(MutantSite, "create_accounts", None)
     mutant.reset()
-    assert all(item.ok for item in found(mutant, site, "status", "head", layer="none").values())
+    assert all(item.ok for item in outcomes_of(mutant, site, "status", "head", layer="none").values())
 
 
 def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site, monkeypatch):
@@ -74,10 +74,10 @@ def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site, monkeypatc
 
 def test_a_declared_check_that_is_named_is_seen_to_fail_or_is_wrong(mutant, site):
     mutant.reset("soft-404")
-    item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
+    item = outcomes_of(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
     assert (item.word, "status 200" in item.got) == ("known limitation", True)
     mutant.reset()
-    item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
+    item = outcomes_of(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
     assert (item.word, item.known_limitation) == ("failed", None)
 
 
@@ -96,10 +96,10 @@ def test_a_run_leaves_out_what_an_unsafe_layer_is_known_to_fail(mutant, site):
     mutant.reset()
     unsafe = structs.replace(KEPT, unsafe="it gives pages to others")
     options = {"layer": unsafe, "unsafe": False}
-    item = found(mutant, site, "nonce", "orders", **options)["nonce"]
+    item = outcomes_of(mutant, site, "nonce", "orders", **options)["nonce"]
     assert (item.word, item.skipped) == ("skipped", "kept: it gives pages to others")
     for words in ({"layer": unsafe}, {"layer": KEPT, "unsafe": False}):
-        assert found(mutant, site, "nonce", **words)["nonce"].skipped is None
+        assert outcomes_of(mutant, site, "nonce", **words)["nonce"].skipped is None
 
 
 def test_django_s_own_caches_of_pages_say_that_they_are_unsafe_and_what_to_take():
@@ -124,7 +124,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, mon
     monkeypatch.setattr(Connections, "count", lambda self: 30)
     running = FakeRunning(mutant, threads=4 * threads)
     running.env = {"DATABASE_URL": "postgresql:///site"}
-    item = found(mutant, site, "database-connections", running=running)["database-connections"]
+    item = outcomes_of(mutant, site, "database-connections", running=running)["database-connections"]
     assert item.ok is not fails
     assert item.figures == {"database_connections": 30, "database_connections_left": 30}
     assert item.got == ("30 connections; 30 connections" if fails else None)
@@ -141,12 +141,12 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
     def wrong(excuse):
         return Mismatch("this", "that", excuse=excuse)
 
-    def said(context):
+    def mismatches(context):
         yield wrong("may")
         yield wrong("")
 
     checks = [
-        check("said")(excused({"may": "it may"})(said)),
+        check("said")(excused({"may": "it may"})(mismatches)),
         check("silent")(excused({"may": ""})(lambda context: [wrong("may")])),
         check("unmade", require_strict("not here"))(lambda context: [wrong("")]),
     ]
@@ -167,14 +167,14 @@ def test_an_excuse_that_a_check_does_not_declare_is_a_mistake(site):
 def test_what_a_project_logs_is_its_own(mutant, site, mistake):
     mutant.reset(mistake)
     own = replace(site, description=structs.replace(site.description, strict=False))
-    item = found(mutant, own, "log-bytes", running=FakeRunning(mutant))["log-bytes"]
+    item = outcomes_of(mutant, own, "log-bytes", running=FakeRunning(mutant))["log-bytes"]
     assert item.ok and "own logging" in item.skipped
 
 
 def test_its_own_error_for_an_unknown_host_is_the_projects(mutant, site):
     mutant.reset("error-for-hosts")
     own = replace(site, description=structs.replace(site.description, strict=False))
-    why = found(mutant, own, "unknown-host")["unknown-host"].skipped
+    why = outcomes_of(mutant, own, "unknown-host")["unknown-host"].skipped
     assert "its own 500" in why
 
 
@@ -182,7 +182,7 @@ def test_a_health_check_that_responds_for_any_host_is_no_page_of_visitors(mutant
     mutant.reset("any-host")
     path = site.urls["list"]
     own = replace(site, description=structs.replace(site.description, health=path, public=("/",)))
-    wrong = [found(mutant, it, "unknown-host")["unknown-host"].expected for it in (site, own)]
+    wrong = [outcomes_of(mutant, it, "unknown-host")["unknown-host"].expected for it in (site, own)]
     # Three requests, for as many foreign hosts.
     assert [text.rpartition("; ")[2] for text in wrong] == ["and 9 more", "and 6 more"]
 
@@ -215,24 +215,24 @@ def test_a_slow_server_that_responds_rightly_is_tested_to_the_end(mutant, site, 
 def test_uploads_are_no_fault_of_a_stack_that_sends_no_files(mutant, site):
     mutant.reset("no-picture")
     uploads = replace(site, static_url="/elsewhere/", media_url=site.static_url)
-    assert not found(mutant, uploads, "references")["references"].ok
-    unsent = found(mutant, replace(uploads, sends_uploads=False), "references")["references"]
+    assert not outcomes_of(mutant, uploads, "references")["references"].ok
+    unsent = outcomes_of(mutant, replace(uploads, sends_uploads=False), "references")["references"]
     assert unsent.ok and unsent.word == "skipped"
 
 
 def test_a_file_that_a_page_names_and_nobody_has_is_no_fault_of_a_stack(mutant, site, tmp_path):
     mutant.reset("no-picture")
     other = replace(site, description=structs.replace(site.description, strict=False))
-    assert not found(mutant, other, "references")["references"].ok
+    assert not outcomes_of(mutant, other, "references")["references"].ok
     shutil.copytree(
         site.static, tmp_path / "static", ignore=shutil.ignore_patterns("*.svg", "*.png", "*.ico", "*.webp")
     )
-    without = found(mutant, replace(other, static=tmp_path / "static"), "references")["references"]
+    without = outcomes_of(mutant, replace(other, static=tmp_path / "static"), "references")["references"]
     assert without.ok and without.word == "skipped"
     # The same file as an upload, which is there, and which is not.
     uploads = replace(other, static_url="/elsewhere/", media_url=site.static_url, media=site.static)
-    assert not found(mutant, uploads, "references")["references"].ok
-    assert found(mutant, replace(uploads, media=tmp_path / "static"), "references")["references"].ok
+    assert not outcomes_of(mutant, uploads, "references")["references"].ok
+    assert outcomes_of(mutant, replace(uploads, media=tmp_path / "static"), "references")["references"].ok
 
 
 class RedirectingSite(MutantSite):
@@ -246,9 +246,9 @@ class RedirectingSite(MutantSite):
 @pytest.mark.parametrize(("check", "mistake"), [("path-escapes", "leads-beside"), ("broken-escapes", "percent-leads")])
 def test_a_redirect_of_the_project_itself_is_neither_a_file_nor_another_page(mutant, site, check, mistake):
     mutant.reset(mistake)
-    assert not found(mutant, site, check)[check].ok
+    assert not outcomes_of(mutant, site, check)[check].ok
     values = {item.name: getattr(site, item.name) for item in fields(site)}
-    assert found(mutant, RedirectingSite(**values), check)[check].ok
+    assert outcomes_of(mutant, RedirectingSite(**values), check)[check].ok
 
 
 def test_slow_pages_are_requested_by_fewer_clients_at_once():
@@ -267,13 +267,13 @@ def test_left_out_thorough_checks_do_not_count_as_passed(mutant, site):
 def test_hit_ratios_are_figures(mutant, site):
     for mistake, ratio in (("", 1.0), ("cookie-variants", 0.0)):
         mutant.reset(mistake, caches=True)
-        figures = found(mutant, site, "hit-ratio")["hit-ratio"].figures
+        figures = outcomes_of(mutant, site, "hit-ratio")["hit-ratio"].figures
         assert (figures["hit_ratio_no_cookie"], figures["hit_ratio_analytics_cookies"]) == (1.0, ratio)
 
 
 def test_a_running_site_without_probe_views_is_not_tried(mutant, site):
     mutant.reset("no-probe")
-    outcomes = found(mutant, site, "cache-control", "render-id", "keeps-site", "hit", "public-pages")
+    outcomes = outcomes_of(mutant, site, "cache-control", "render-id", "keeps-site", "hit", "public-pages")
     assert {item.skipped for item in outcomes.values()} == {NEEDS_PROBES}
 
 
@@ -281,7 +281,7 @@ def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
     """The time of an invalidation is over before the page is requested for the first time."""
     monkeypatch.setattr(rows, "INVALIDATED_S", -1.0)
     mutant.reset("keeps-late", caches=True)
-    assert not found(mutant, site, "slow-rendering", running=FakeRunning(mutant))["slow-rendering"].ok
+    assert not outcomes_of(mutant, site, "slow-rendering", running=FakeRunning(mutant))["slow-rendering"].ok
 
 
 def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monkeypatch):
@@ -289,7 +289,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monke
     mutant.reset("not-told", caches=True)
     expiring = structs.replace(KEPT, invalidation="")
     names = ("told-of-writes", "time-to-live")
-    outcomes = found(mutant, site, *names, layer=expiring, running=FakeRunning(mutant))
+    outcomes = outcomes_of(mutant, site, *names, layer=expiring, running=FakeRunning(mutant))
     assert outcomes["told-of-writes"].skipped == "no write invalidates kept: see time-to-live"
     assert outcomes["time-to-live"].ok
     assert {"old_p50_ms", "old_max_ms"} <= outcomes["time-to-live"].figures.keys()
@@ -300,14 +300,14 @@ def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutan
     monkeypatch.setattr(rows, "SLACK_S", 0.4)
     mutant.reset("not-told", "never-expires", caches=True)
     expiring = structs.replace(KEPT, invalidation="")
-    item = found(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant))["time-to-live"]
+    item = outcomes_of(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant))["time-to-live"]
     assert item.serve == "python -m bench up stub --layer kept --set cache_seconds=0.4 --port 8000"
     assert "http://127.0.0.1:8000/" in item.request
 
 
 def test_a_request_to_a_deployment_with_more_environment_is_repeated_with_it(mutant, site):
     mutant.reset("keeps-beside-public", caches=True)
-    item = found(mutant, site, "named-public", running=FakeRunning(mutant))["named-public"]
+    item = outcomes_of(mutant, site, "named-public", running=FakeRunning(mutant))["named-public"]
     words = shlex.split(item.serve)
     assert words[words.index("--env") + 1] == 'BENCHAPP_PUBLIC=["/__probe__/"]'
 
@@ -330,7 +330,7 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
         "cve-2020-24584",
         "log-bytes",
     )
-    assert {item.skipped for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
+    assert {item.skipped for item in outcomes_of(mutant, site, *names).values()} == {NEEDS_OWN}
 
 
 def test_other_pages_that_change_by_themselves_are_found_before_a_layer_stores_them(monkeypatch):
@@ -347,7 +347,7 @@ def test_checks_that_only_request_run_at_the_same_time_before_the_exclusive_ones
     order, both = [], threading.Barrier(2, timeout=10)
     context = Context(None, SimpleNamespace(has_database=False), (), None)
 
-    def asked(name):
+    def request(name):
         order.append(name)
         if name != "alone":
             both.wait()
@@ -361,8 +361,8 @@ def test_checks_that_only_request_run_at_the_same_time_before_the_exclusive_ones
         yield Figure("pages", 1)
 
     checks = [
-        Check("one", lambda _: asked("one"), ""),
-        Check("alone", lambda _: asked("alone"), "", is_exclusive=True),
+        Check("one", lambda _: request("one"), ""),
+        Check("alone", lambda _: request("alone"), "", is_exclusive=True),
         Check("purging", purging, ""),
     ]
     by_name = suite._Suite(context, checks, None).run()
@@ -373,7 +373,7 @@ def test_checks_that_only_request_run_at_the_same_time_before_the_exclusive_ones
 
 def test_an_advisory_is_proved_by_other_checks(mutant, site):
     mutant.reset("keeps-vary-star", caches=True)
-    (item,) = found(mutant, site, "cve-2026-6907").values()
+    (item,) = outcomes_of(mutant, site, "cve-2026-6907").values()
     assert (item.group, item.ok) == ("advisories", False)
 
 

@@ -15,14 +15,14 @@ from bench.verify.mismatch import NotTried
 from tests.bench.measure.faults.scenes import scene
 
 
-def made(monkeypatch, *found):
+def context_of(monkeypatch, *rows):
     """A scene whose deployment writes these rows, or raises an error instead."""
 
     @contextmanager
     def new_rows(context, count):
-        if isinstance(found[0], Exception):
-            raise found[0]
-        yield SimpleNamespace(write=fails), list(found)
+        if isinstance(rows[0], Exception):
+            raise rows[0]
+        yield SimpleNamespace(write=fails), list(rows)
 
     def fails(row, what):
         raise BadResponse("status 500")
@@ -30,9 +30,9 @@ def made(monkeypatch, *found):
     monkeypatch.setattr(edited.rows, "new_rows", new_rows)
     monkeypatch.setattr(edited.rows, "soon_right", lambda *_: pytest.fail("a failed edit need not show"))
     monkeypatch.setattr(edited.EditedRow, "warm", lambda self: None)
-    found_scene = scene()
-    found_scene.context = SimpleNamespace(layers=())
-    return found_scene
+    context = scene()
+    context.context = SimpleNamespace(layers=())
+    return context
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,19 @@ def made(monkeypatch, *found):
     [(BadResponse("status 500"), BenchError), (OSError("refused"), BenchError), (NotTried("none"), FaultNotApplicable)],
 )
 def test_a_site_that_writes_no_row_is_said_in_a_line(monkeypatch, error, raised):
-    with pytest.raises(raised, match=str(error)), edited.edited_rows(made(monkeypatch, error)):
+    with pytest.raises(raised, match=str(error)), edited.edited_rows(context_of(monkeypatch, error)):
         pass
 
 
 def test_an_edit_that_fails_is_wrong_and_need_not_show(monkeypatch):
-    context = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    context = context_of(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
     with edited.edited_rows(context) as (row,):
         row.edit("after an edit")
     assert context.wrong == ["an edit: status 500"]
 
 
 def test_a_project_without_rows_has_none_to_edit(monkeypatch):
-    context = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    context = context_of(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
     context.site = SimpleNamespace(has_rows=False)
     with edited.edited_rows(context) as rows:
         assert rows == []

@@ -49,8 +49,8 @@ class Seen:
 
 
 @pytest.fixture
-def made(monkeypatch):
-    """Makes a fault; the machine is idle, no time passes. `made.log` has the events."""
+def make_fault(monkeypatch):
+    """Makes a fault; the machine is idle, no time passes. `make_fault.log` has the events."""
     given = scene()
     given.log.clear()
     seen = Seen(given.log)
@@ -83,24 +83,24 @@ def struck(scene):
         pass
 
 
-def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(made):
+def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(make_fault):
     def run(scene):
-        made.log.append("prepared")
+        make_fault.log.append("prepared")
         yield
         with scene.cause():
-            made.log.append("struck")
+            make_fault.log.append("struck")
         yield
-        made.log.append("put back")
+        make_fault.log.append("put back")
 
-    outcome = made(run)
-    order = [word for word in made.log if word != "wait"]
+    outcome = make_fault(run)
+    order = [word for word in make_fault.log if word != "wait"]
     assert order == ["prepared", "visitors ask", "struck", "visitors stop", "put back"]
     assert (outcome.status, outcome.operator, outcome.failed) == ("ok", "nothing", 0)
     assert (outcome.rate_per_second, outcome.requests_new, outcome.capacity_per_second) == (20.0, 1, 60.0)
 
 
 @pytest.mark.parametrize(
-    ("before", "error", "status", "asked"),
+    ("before", "error", "status", "requests"),
     [
         (True, FaultNotApplicable("no master"), "skipped", None),
         (False, FaultNotApplicable("no worker was replaced"), "skipped", None),
@@ -110,44 +110,44 @@ def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(made):
         (False, psutil.NoSuchProcess(7), "failed", 1),
     ],
 )
-def test_what_goes_wrong_is_of_the_fault_and_not_of_the_run(made, before, error, status, asked):
+def test_what_goes_wrong_is_of_the_fault_and_not_of_the_run(make_fault, before, error, status, requests):
     def run(scene):
         if before:
             raise error
         yield
         raise error
 
-    outcome = made(run)
-    assert (outcome.status, outcome.reason, outcome.requests_new) == (status, str(error), asked)
+    outcome = make_fault(run)
+    assert (outcome.status, outcome.reason, outcome.requests_new) == (status, str(error), requests)
 
 
-def test_cleanup_comes_whatever_happens(made):
+def test_cleanup_comes_whatever_happens(make_fault):
     def run(scene):
         try:
             yield
             raise RuntimeError("a defect of the fault")
         finally:
-            made.log.append("cleaned up")
+            make_fault.log.append("cleaned up")
 
     with pytest.raises(RuntimeError):
-        made(run)
-    assert made.log[-2:] == ["cleaned up", "visitors stop"]
+        make_fault(run)
+    assert make_fault.log[-2:] == ["cleaned up", "visitors stop"]
 
 
-def test_what_is_not_expected_fails_unless_it_is_declared(made, monkeypatch):
+def test_what_is_not_expected_fails_unless_it_is_declared(make_fault, monkeypatch):
     declared = replace(BEFORE, known_limitation="it refuses")
     # A declaration that was not needed is not shown.
-    assert made(struck, declared).word == "passed"
-    made.seen.visits = LOST
-    outcome = made(struck)
+    assert make_fault(struck, declared).word == "passed"
+    make_fault.seen.visits = LOST
+    outcome = make_fault(struck)
     assert (outcome.word, outcome.reason) == ("failed", "1 of 2 requests failed (1x connect), 0 expected")
     assert outcome.request == "curl -i --path-as-is http://127.0.0.1:8000/anonymous/"
-    assert made(struck, declared).word == "known limitation"
-    assert made(struck, expected=Expected(lost=1)).word == "passed"
+    assert make_fault(struck, declared).word == "known limitation"
+    assert make_fault(struck, expected=Expected(lost=1)).word == "passed"
 
 
-def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch):
-    made.seen.visits = LOST
+def test_what_cannot_reload_is_restarted_and_may_lose_requests(make_fault, monkeypatch):
+    make_fault.seen.visits = LOST
 
     def run(scene):
         yield
@@ -155,36 +155,36 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch
             pass
         scene.servers["x"] = "restarted"
 
-    outcome = made(run)
+    outcome = make_fault(run)
     assert (outcome.status, outcome.operator) == ("ok", "restart, 1 requests refused")
 
 
-def test_a_busy_machine_discards_unless_it_is_told_not_to(made, monkeypatch):
+def test_a_busy_machine_discards_unless_it_is_told_not_to(make_fault, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
-    assert (made(struck).status, made(struck, bounds={}).status) == ("discarded", "ok")
+    assert (make_fault(struck).status, make_fault(struck, bounds={}).status) == ("discarded", "ok")
     # The reason is the machine, not what the server declares.
-    discarded = made(struck, replace(BEFORE, known_limitation="it refuses"))
+    discarded = make_fault(struck, replace(BEFORE, known_limitation="it refuses"))
     assert discarded.known_limitation is None and "other processes" in discarded.reason
 
 
-def test_static_files_that_are_missing_now_or_were_for_a_while_count(made, monkeypatch):
-    made.seen.missing = [True, False, True, True]
-    assert made(struck).missing_static == 3
+def test_static_files_that_are_missing_now_or_were_for_a_while_count(make_fault, monkeypatch):
+    make_fault.seen.missing = [True, False, True, True]
+    assert make_fault(struck).missing_static == 3
     monkeypatch.setattr(fault_session.http, "status", lambda url, path: 404)
-    assert (made(struck).missing_static, made(struck).status) == (4, "failed")
+    assert (make_fault(struck).missing_static, make_fault(struck).status) == (4, "failed")
 
 
-def test_sentences_of_the_fault_itself_fail_it(made):
+def test_sentences_of_the_fault_itself_fail_it(make_fault):
     def run(scene):
         yield
         with scene.cause():
             pass
         scene.wrong.append("it still serves the old certificate")
 
-    assert made(run).reason == "it still serves the old certificate"
+    assert make_fault(run).reason == "it still serves the old certificate"
 
 
-def test_without_leave_to_write_nobody_is_signed_in_and_a_note_says_so(made):
+def test_without_leave_to_write_nobody_is_signed_in_and_a_note_says_so(make_fault):
     site = Site({"login": "/in/"}, {}, Path(), "/static/", NO_COMMANDS, description=Description(login=Login("/in/")))
     notes = []
     with fault_session._accounts(site, SimpleNamespace(), notes) as cookies:

@@ -17,8 +17,8 @@ def seen(**figures) -> FaultOutcome:
     return FaultOutcome(*ids, **{"failed_new": 0, "requests_new": 0, "recovery_s": 0.0, **figures})
 
 
-def unexpected(found, expected=USUAL):
-    return list(judge.unexpected(found, expected))
+def unexpected(effects, expected=USUAL):
+    return list(judge.unexpected(effects, expected))
 
 
 def test_nothing_noticed_is_as_expected():
@@ -26,7 +26,7 @@ def test_nothing_noticed_is_as_expected():
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("effects", "message"),
     [
         (seen(failed_new=2, requests_new=5, failures={"502": 2}), "2 of 5 requests failed (2x 502), 0 expected"),
         (seen(recovery_s=3.1), "recovery took 3.1 s, 3 s expected"),
@@ -34,9 +34,9 @@ def test_nothing_noticed_is_as_expected():
         (seen(stale=3, example="GET /: old"), "3 stale pages, such as GET /: old"),
     ],
 )
-def test_what_is_not_expected_is_said(found, message):
-    assert unexpected(found) == [message]
-    assert unexpected(found, Expected(lost=None, recovery_s=None, stale=None)) == []
+def test_what_is_not_expected_is_said(effects, message):
+    assert unexpected(effects) == [message]
+    assert unexpected(effects, Expected(lost=None, recovery_s=None, stale=None)) == []
 
 
 def test_a_request_may_take_as_long_as_is_expected():
@@ -58,7 +58,7 @@ def test_a_wrong_response_and_a_missing_file_are_never_expected():
 
 
 @pytest.mark.parametrize(
-    ("found", "failed_before", "message"),
+    ("effects", "failed_before", "message"),
     [
         (seen(other_cpu_share=0.1), 0, ""),
         (seen(), 2, "interference: 2 requests failed before the fault"),
@@ -66,9 +66,9 @@ def test_a_wrong_response_and_a_missing_file_are_never_expected():
         (seen(late_p99_ms=250.0), 0, "interference: 1 in 100 requests left 250 ms late or more"),
     ],
 )
-def test_guards_discard_what_a_busy_machine_did(found, failed_before, message):
-    assert judge.discarded(found, failed_before, judge.BOUNDS) == message
-    assert judge.discarded(found, failed_before, {}) == ""
+def test_guards_discard_what_a_busy_machine_did(effects, failed_before, message):
+    assert judge.discarded(effects, failed_before, judge.BOUNDS) == message
+    assert judge.discarded(effects, failed_before, {}) == ""
 
 
 def test_the_bound_of_the_machine_can_be_moved():

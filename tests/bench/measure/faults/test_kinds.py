@@ -31,23 +31,23 @@ def commands(monkeypatch):
 
 
 @pytest.fixture
-def made(monkeypatch):
+def context(monkeypatch):
     """A scene with restarts of killed processes."""
 
     def kill(pid, number):
-        made.log.append(f"kill {pid}")
-        name = next((name for name, its in made.running.pids.items() if its == pid), "")
-        made.supervisor.deaths.append(
-            SimpleNamespace(name=name, at_s=made.moments.struck, again_s=made.moments.struck + 1)
+        context.log.append(f"kill {pid}")
+        name = next((name for name, its in context.running.pids.items() if its == pid), "")
+        context.supervisor.deaths.append(
+            SimpleNamespace(name=name, at_s=context.moments.struck, again_s=context.moments.struck + 1)
         )
 
-    made = scene()
+    context = scene()
     monkeypatch.setattr(os, "kill", kill)
-    clock.change(monkeypatch, database_outages, sleep=lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
+    clock.change(monkeypatch, database_outages, sleep=lambda seconds: context.log.append(f"sleep {seconds:.0f}"))
     monkeypatch.setattr(deploys.ssl, "get_server_certificate", lambda place: "old")
     monkeypatch.setattr(deploys, "make_certificate", lambda folder: None)
     monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 99}')
-    return made
+    return context
 
 
 @pytest.mark.parametrize(
@@ -67,36 +67,36 @@ def made(monkeypatch):
         "full-logs": "small disk for logs, |, full, wait, room, |, disk",
     }.items(),
 )
-def test_what_is_done_before_visitors_come_while_they_visit_and_once_they_have_gone(made, name, done):
-    assert run(name, made) == done.split(", ")
+def test_what_is_done_before_visitors_come_while_they_visit_and_once_they_have_gone(context, name, done):
+    assert run(name, context) == done.split(", ")
 
 
-def test_a_deploy_invalidates_cached_pages(made, commands):
-    run("application", made)
-    assert made.moments.deployed >= made.moments.struck and commands == ["invalidatepages"]
-    made.running.case.caches = "nothing"
-    run("application", made)
+def test_a_deploy_invalidates_cached_pages(context, commands):
+    run("application", context)
+    assert context.moments.deployed >= context.moments.struck and commands == ["invalidatepages"]
+    context.running.case.caches = "nothing"
+    run("application", context)
     assert commands == ["invalidatepages"]
 
 
 @pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
-def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
+def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(context, monkeypatch, answer, wrong):
     paths = []
     monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: paths.append(path) or answer)
-    done = run("deploy-under-slow-requests", made)
+    done = run("deploy-under-slow-requests", context)
     assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
-    assert (made.wrong, len(paths)) == (wrong, 1) and paths[0].startswith("/__probe__/slow/10000/")
+    assert (context.wrong, len(paths)) == (wrong, 1) and paths[0].startswith("/__probe__/slow/10000/")
 
 
-def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(made):
-    made.running.chain.reloads = False
-    assert run("broken-application", made).count("restart app") == 2
-    assert (made.operator, made.versions.word) == ("roll back, reload", "release-1")
+def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(context):
+    context.running.chain.reloads = False
+    assert run("broken-application", context).count("restart app") == 2
+    assert (context.operator, context.versions.word) == ("roll back, reload", "release-1")
 
 
-def test_a_certificate_that_is_not_taken_over_is_noticed(made):
-    run("certificate", made)
-    assert made.wrong == ["front still serves the old certificate"]
+def test_a_certificate_that_is_not_taken_over_is_noticed(context):
+    run("certificate", context)
+    assert context.wrong == ["front still serves the old certificate"]
 
 
 @pytest.mark.parametrize(("ended", "message"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
@@ -112,16 +112,16 @@ def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, messa
     assert FAULTS["recycled-workers"].changes == {"max_requests": 200}
 
 
-def test_what_is_not_started_again_is_an_error(made, monkeypatch):
+def test_what_is_not_started_again_is_an_error(context, monkeypatch):
     monkeypatch.setattr(os, "kill", lambda *_: None)
     with pytest.raises(BenchError, match="app was not started again within 15 s"):
-        run("application-server", made)
+        run("application-server", context)
 
 
-def test_no_worker_is_killed_where_there_is_none_beside_its_master(made, monkeypatch):
+def test_no_worker_is_killed_where_there_is_none_beside_its_master(context, monkeypatch):
     monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 11}')
     with pytest.raises(FaultNotApplicable, match="no worker processes under a master"):
-        run("worker", made)
+        run("worker", context)
 
 
 @pytest.mark.parametrize(
@@ -151,16 +151,16 @@ def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch, name, r
     ],
 )
 def test_without_the_database_a_page_says_at_once_when_to_come_again_and_the_health_page_is_well(
-    made, page, health, wrong
+    context, page, health, wrong
 ):
     strict = SimpleNamespace(strict=True)
-    made.site = SimpleNamespace(
+    context.site = SimpleNamespace(
         url=lambda *kinds: health if kinds == ("health",) else page, session_cookie="sessionid", description=strict
     )
     with slow_server() as target:
-        made.running.url = target.origin
-        run("database", made)
-    assert [sentence.split(":")[0].removeprefix("GET ") for sentence in made.wrong] == wrong
+        context.running.url = target.origin
+        run("database", context)
+    assert [sentence.split(":")[0].removeprefix("GET ") for sentence in context.wrong] == wrong
 
 
 def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):

@@ -14,7 +14,7 @@ from tests.bench.measure.faults.seen import DEPLOY, MOMENTS, PAGES, visit
 def seen(*visits, moments=MOMENTS, pages=PAGES):
     """Effects of the fault, and failures before."""
     effects = observe(visits, pages, moments)
-    rest = {"failed_before": effects.failed_before, "named": effects.named, "asked": effects.page}
+    rest = {"failed_before": effects.failed_before, "named": effects.named, "page": effects.page}
     figures = effects.figures | {"failed": effects.figures["failed_new"] + effects.figures["failed_kept"]}
     return SimpleNamespace(**figures, **rest)
 
@@ -25,7 +25,7 @@ def test_right_responses_are_nothing_to_notice():
     assert (effects.requests_new, effects.requests_kept) == (10, 10)
     assert effects.recovery_s == 0.0
     assert (effects.mixed_s, effects.stale_s, effects.example) == (None, None, None)
-    assert (effects.named, effects.asked) == ({"/static/r.css"}, None)
+    assert (effects.named, effects.page) == ({"/static/r.css"}, None)
 
 
 def test_failures_are_counted_by_connection_and_kind():
@@ -38,7 +38,7 @@ def test_failures_are_counted_by_connection_and_kind():
     )
     assert (effects.failed_before, effects.failed_new, effects.failed_kept) == (1, 1, 2)
     assert effects.failures == {"connect": 1, "502": 1, "read": 1}
-    assert effects.asked == PAGES[0]
+    assert effects.page == PAGES[0]
 
 
 def test_a_keep_alive_connection_closed_before_the_first_byte_is_no_failure():
@@ -78,7 +78,7 @@ def test_a_wrong_response_is_named(bad, message):
     effects = seen(visit(9.0, page=2), visit(10.1), visit(10.2, **bad))
     assert effects.wrong == 1
     assert message in effects.example
-    assert (effects.failed, effects.asked) == (0, PAGES[bad.get("page", 0)])
+    assert (effects.failed, effects.page) == (0, PAGES[bad.get("page", 0)])
 
 
 def test_a_wrong_response_before_the_fault_is_not_of_it():

@@ -120,11 +120,11 @@ def up(monkeypatch):
     return fake
 
 
-def made(directory, chosen, **asked):
+def run_faults(directory, chosen, **options):
     """Make these faults in a folder; returns the output."""
-    planned, skipped = faults_of(plan(**asked), chosen, resolved)
+    planned, skipped = faults_of(plan(**options), chosen, resolved)
     prepared = prepare_faults.PreparedFaults(
-        info=replace(INFO, plan=plan(**asked)),
+        info=replace(INFO, plan=plan(**options)),
         faults=planned,
         skipped=skipped,
         environment=lambda: ENVIRONMENT,
@@ -147,7 +147,7 @@ def words(directory):
 
 
 def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_path):
-    printed = made(tmp_path / "f", [PLAIN, OTHER, PICKY])
+    printed = run_faults(tmp_path / "f", [PLAIN, OTHER, PICKY])
     assert up.log == ["up", "plain~1", "other~1", "down"]
     assert words(tmp_path / "f") == [("picky", 1, "skipped"), ("plain", 1, "ok"), ("other", 1, "ok")]
     assert "one with layer none, plain: passed\n" in printed
@@ -156,13 +156,13 @@ def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_pat
     assert [path.name for path in (tmp_path / "f" / "raw").rglob("*.*")] == ["visits.out"]
     up.log.clear()
     up.ruined_by.add("plain")
-    made(tmp_path / "g", [PLAIN, OTHER])
+    run_faults(tmp_path / "g", [PLAIN, OTHER])
     assert up.log == ["up", "plain~1", "down", "up", "other~1", "down"]
 
 
 def test_discarded_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
     up.outcomes["plain"] = "discarded"
-    made(tmp_path / "g", [PLAIN, OTHER])
+    run_faults(tmp_path / "g", [PLAIN, OTHER])
     assert up.log == ["up", "plain~1", "plain~2", "other~1", "down"]
 
 
@@ -187,16 +187,16 @@ def swallowing():
 def test_a_signal_stops_it_also_where_cleaning_up_fails_and_it_can_go_on(up, tmp_path, meanwhile):
     up.meanwhile = meanwhile
     with pytest.raises(Stopped):
-        made(tmp_path / "f", [PLAIN, OTHER])
+        run_faults(tmp_path / "f", [PLAIN, OTHER])
     assert words(tmp_path / "f") == []
     up.meanwhile = lambda: None
-    made(tmp_path / "f", [PLAIN, OTHER])
+    run_faults(tmp_path / "f", [PLAIN, OTHER])
     assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok")]
 
 
 def test_whose_database_it_is_is_said_once(up, tmp_path):
     up.notes = ["database: the project's own, as it is"]
-    printed = made(tmp_path / "f", [PLAIN, OTHER], rounds=2)
+    printed = run_faults(tmp_path / "f", [PLAIN, OTHER], rounds=2)
     assert up.log.count("up") == 2
     assert printed.count("note: database: the project's own, as it is\n") == 1
 

@@ -127,13 +127,13 @@ def processes_seen() -> Iterator[set[str]]:
     command_lines: set[str] = set()
     ended = threading.Event()
 
-    def look() -> None:
+    def record() -> None:
         while not ended.wait(0.02):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
                     command_lines.add(path.read_text(errors="replace"))
 
-    looking = threading.Thread(target=look)
+    looking = threading.Thread(target=record)
     looking.start()
     try:
         yield command_lines

@@ -54,7 +54,7 @@ def hosts(folder: Path, *load: Host, web: Host = WEB) -> Inventory:
     return inventories.write(Inventory(folder / "hosts.ini", (web, *load)))
 
 
-def made(known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> HostsLoaded:
+def measured(known: Inventory, url: str, paths: tuple[str, ...] = ("/",), **how) -> HostsLoaded:
     with Loaders(known) as making:
         return load_of(making, known, url, paths, **how)
 
@@ -86,7 +86,7 @@ def test_three_hosts_measure_what_one_does(site, tmp_path):
     one, three = hosts(tmp_path / "one", ONE), hosts(tmp_path / "three", ONE, TWO, THREE, web=gone)
     with ThreadPoolExecutor(2) as pool:
         kinds = [(one, ("/1", "/2", "/3")), (three, ("/4", "/5", "/6"))]
-        made_by = [pool.submit(made, known, site.url, pages, rate=150, seconds=2) for known, pages in kinds]
+        made_by = [pool.submit(measured, known, site.url, pages, rate=150, seconds=2) for known, pages in kinds]
         one, three = (future.result() for future in made_by)
     assert {path: site.requests[f"/{path}"] for path in range(1, 7)} == dict.fromkeys(range(1, 7), 100)
     assert [item.counts["due"] for item in (*one.shares, *three.shares)] == [300, 100, 100, 100]
@@ -124,7 +124,7 @@ def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):
     known = hosts(tmp_path, ONE)
     monkeypatch.setattr(programs, "find", lambda names: None)
     with pytest.raises(BenchError) as raised:
-        made(known, "http://127.0.0.1:9", rate=10)
+        measured(known, "http://127.0.0.1:9", rate=10)
     message = "program not installed: ansible-playbook; install it: pipx install --force './benchapp[hosts]'"
     assert str(raised.value) == message
 
@@ -147,7 +147,7 @@ def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in, m
     standing_in("ssh", f'{LAST_WORD}\nPATH={there}:$PATH exec sh -c "$last"')
     site.order.clear()
     known = hosts(tmp_path / "hosts", ONE, FAR)
-    one, two = made(known, site.url, ("/1", "/2"), rate=100).shares
+    one, two = measured(known, site.url, ("/1", "/2"), rate=100).shares
     assert two.clock.ahead_ms == pytest.approx(200, abs=20) and abs(one.clock.ahead_ms) < 20
     # Their requests alternate from the first on.
     assert site.order[:20].count("/1") == pytest.approx(10, abs=3)
@@ -181,7 +181,7 @@ def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in, tmp_path):
     with target(0.02, address) as site:
         # The link needs 80 ms for a page, in addition to the server's 20 ms.
         site.body = b"x" * 40_000
-        shares = made(known, f"http://{address}:{site.server_port}", rate=30, seconds=4).shares
+        shares = measured(known, f"http://{address}:{site.server_port}", rate=30, seconds=4).shares
     message = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
     assert message.startswith("responses to load2 take ") and message.endswith(": look at that host or its link")
     assert loaders_guards.disagreement([shares[0], shares[2]], loaders_guards.MAX_SLOWER) == ""
@@ -219,7 +219,7 @@ def test_a_host_with_an_old_python_is_named(standing_in, tmp_path):
     standing_in("ssh", f"echo {BEGINS}; echo 3.7 2 yes yes; while read -r line; do date +%s%N; done")
     known = hosts(tmp_path / "hosts", FAR)
     with pytest.raises(BenchError, match=r"^load2: its Python is 3\.7; load needs Python 3\.10 or a later one$"):
-        made(known, "http://127.0.0.1:9", rate=10)
+        measured(known, "http://127.0.0.1:9", rate=10)
 
 
 def test_a_host_that_hangs_is_given_up(standing_in, monkeypatch, tmp_path):
@@ -228,7 +228,7 @@ def test_a_host_that_hangs_is_given_up(standing_in, monkeypatch, tmp_path):
     monkeypatch.setattr(loaders, "BESIDE_S", 1)
     known = hosts(tmp_path / "hosts", FAR)
     with pytest.raises(BenchError, match=r"^load2: cannot make load: .*Timed out after "):
-        made(known, "http://127.0.0.1:9", rate=10, timeout_s=1)
+        measured(known, "http://127.0.0.1:9", rate=10, timeout_s=1)
 
 
 CONTROLLER = """

@@ -132,14 +132,14 @@ class Front:
     bypass = {"Cookie": "sessionid=nobody"}
 
     def __init__(self, *responses: PageResponse):
-        self.answers, self.asked = responses, 0
+        self.responses, self.requests = responses, 0
         self.site = SimpleNamespace(
             main_paths=["/"], url=lambda kind: "/login/" if kind == "login" else "/", static_url="/static/"
         )
 
     def get(self, path: str, headers: object = ()) -> PageResponse:
-        self.asked += 1
-        return self.answers[self.asked % len(self.answers)]
+        self.requests += 1
+        return self.responses[self.requests % len(self.responses)]
 
 
 def page(text: str = "home", **headers: str) -> PageResponse:

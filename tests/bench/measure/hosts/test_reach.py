@@ -105,7 +105,7 @@ def test_the_command_prints_a_line_a_host(monkeypatch, capsys):
         reach.HostState(WEB, None, ("no Python 3, which Ansible needs: install it", "no systemd")),
     ]
     monkeypatch.setattr(inventory, "read", lambda path: path)
-    monkeypatch.setattr(reach, "probe_hosts", lambda found: lines)
+    monkeypatch.setattr(reach, "probe_hosts", lambda known: lines)
     assert main.main(["hosts", "check", "--inventory", "hosts.ini"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "ok    here 127.0.0.1 is load; clock +0.3 ms (±0.2)",

@@ -132,20 +132,20 @@ def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, 
 
 
 def test_what_is_not_deployed_is_not_verified(there, capsys):
-    def said(*words: str) -> str:
+    def refusal(*words: str) -> str:
         assert main.main(["verify", "--inventory", "hosts.ini", *words]) == 2
         return capsys.readouterr().err.splitlines()[-1].removeprefix("benchapp verify: ")
 
     known = "the hosts have nginx-gunicorn with layer none; deploy it there first"
     there(stack="nginx-gunicorn")
-    assert said("nginx-uwsgi", "--layer", "none") == f"STACK nginx-uwsgi: {known}"
-    assert said("nginx-gunicorn", "--layer", "page-cache") == f"--layer page-cache: {known}"
+    assert refusal("nginx-uwsgi", "--layer", "none") == f"STACK nginx-uwsgi: {known}"
+    assert refusal("nginx-gunicorn", "--layer", "page-cache") == f"--layer page-cache: {known}"
     there(stack="nginx-uwsgi", port=81)
     wanted = "the hosts have http://example.org at port 81 with cache_seconds=60; give the --set of their `render`"
-    assert said("nginx-uwsgi", "--layer", "none") == wanted
+    assert refusal("nginx-uwsgi", "--layer", "none") == wanted
     there(loaded=False)
     wanted = "front1: its servers have not read its newest files: run the playbook (docs/hosts.md) again"
-    assert said("nginx-uwsgi", "--layer", "none") == wanted
+    assert refusal("nginx-uwsgi", "--layer", "none") == wanted
 
 
 def refused_resume(capsys, folder: Path, *words: str) -> str:

@@ -25,7 +25,7 @@ PAUSE_S = 0.01
 TOOL, PROGRAM = load.choose([("/",)], programs.find, wanted="closedloop")
 
 
-def made(url, folder, paths=("/",), **how):
+def measured(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = LoadJob(url, paths, **{"connections": 4, "seconds": 1, **how})
     command = TOOL.command(str(PROGRAM), job)
@@ -39,7 +39,7 @@ def site():
 
 
 def test_processes_share_the_connections_and_count_what_the_server_counts(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/1", "/2"), connections=5, threads=2)
+    figures = measured(site.url, tmp_path / "load", ("/1", "/2"), connections=5, threads=2)
     assert (figures.failure(), figures.duration_s, site.connections) == (None, 1, 5)
     # A request of each connection may be under way at the end: served and not counted.
     assert 0 <= len(site.order) - figures.requests_total <= 5
@@ -50,18 +50,18 @@ def test_processes_share_the_connections_and_count_what_the_server_counts(site, 
 
 def test_processes_begin_at_different_places_of_the_list(site, tmp_path):
     # At 10 ms a request, no process comes from its own beginning to the other's within the second.
-    made(site.url, tmp_path / "load", [f"/{number}" for number in range(1000)], connections=2, threads=2)
+    measured(site.url, tmp_path / "load", [f"/{number}" for number in range(1000)], connections=2, threads=2)
     assert {"/0", "/500"} <= set(site.order)
 
 
 def test_there_are_no_more_processes_than_connections(site, tmp_path):
-    made(site.url, tmp_path / "load", connections=3, threads=8)
+    measured(site.url, tmp_path / "load", connections=3, threads=8)
     assert site.connections == 3
 
 
 def test_a_connection_requests_the_addresses_in_turn_and_responses_are_counted_by_status(site, tmp_path):
     paths = ("/", "/503", "/302", "/slow")
-    figures = made(site.url, tmp_path / "load", paths, connections=1, seconds=2)
+    figures = measured(site.url, tmp_path / "load", paths, connections=1, seconds=2)
     assert figures.requests_total > 4
     assert site.order == [paths[i % 4] for i in range(len(site.order))]
     assert set(figures.statuses) == {"200", "503", "302"}
@@ -71,13 +71,13 @@ def test_a_connection_requests_the_addresses_in_turn_and_responses_are_counted_b
 
 
 def test_a_server_that_closes_its_connections_gets_one_for_each_request(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/close",))
+    figures = measured(site.url, tmp_path / "load", ("/close",))
     assert figures.failure() is None
     assert 0 <= site.connections - figures.requests_total <= 4
 
 
 def test_broken_connections_are_counted_and_opened_again(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/drop",))
+    figures = measured(site.url, tmp_path / "load", ("/drop",))
     assert figures.requests_total == 0
     # Again and again, but not as fast as it can.
     assert 4 < figures.errors_read <= 4 * 11

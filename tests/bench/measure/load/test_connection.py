@@ -81,17 +81,17 @@ def test_a_response_without_a_length_is_not_whole_where_its_connection_is_reset(
 
 
 @pytest.mark.parametrize(
-    "whole",
+    "raw",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"HTTP/1.1 204 No Content\r\n\r\n",
     ],
 )
-def test_more_than_the_response_is_none(whole):
-    for more in (b"x", whole):
+def test_more_than_the_response_is_none(raw):
+    for more in (b"x", raw):
         with pytest.raises(ResponseError, match="more than one"):
-            read(whole + more)
+            read(raw + more)
 
 
 def test_what_is_no_response():

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.servers
 TOOL, PROGRAM = load.choose([("/",)], programs.find, mode="open")
 
 
-def made(url, folder, paths=("/",), **how):
+def measured(url, folder, paths=("/",), **how):
     folder.mkdir()
     job = LoadJob(url, paths, **{"connections": 1000, "seconds": 1, "rate": 100, **how})
     command = TOOL.command(str(PROGRAM), job)
@@ -53,7 +53,7 @@ def frozen_server():
 
 
 def test_requests_leave_at_their_times(site, tmp_path):
-    figures = made(site.url, tmp_path / "times", paths=("/", "/"), seconds=1, rate=4, times=(0.0, 0.05, 0.1, 0.7))
+    figures = measured(site.url, tmp_path / "times", paths=("/", "/"), seconds=1, rate=4, times=(0.0, 0.05, 0.1, 0.7))
     assert (figures.requests_total, figures.failure()) == (4, None)
     assert figures.thirds == (3, 0, 1)
 
@@ -70,7 +70,7 @@ def test_the_freeze_test(frozen_server, tmp_path):
     timer = threading.Timer(1.5, freeze)
     timer.start()
     try:
-        figures = made(url, tmp_path / "load", rate=300, seconds=4)
+        figures = measured(url, tmp_path / "load", rate=300, seconds=4)
     finally:
         timer.join()
     assert figures.failure() is None
@@ -84,7 +84,7 @@ def test_the_freeze_test(frozen_server, tmp_path):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path, processes):
     paths = [f"/{processes}/{number}" for number in (1, 2, 3)]
-    figures = made(site.url, tmp_path / "load", tuple(paths), rate=150, threads=processes)
+    figures = measured(site.url, tmp_path / "load", tuple(paths), rate=150, threads=processes)
     assert figures.requests_total == 150
     assert [site.requests[path] for path in paths] == [50, 50, 50]
     assert figures.statuses == {"200": 150}
@@ -95,12 +95,12 @@ def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path, pr
 def test_the_load_of_several_processes_lasts_its_time(site, tmp_path):
     """The last request leaves before the end: the pause afterwards belongs to the load, or its rate would be too
     high."""
-    figures = made(site.url, tmp_path / "load", rate=10, threads=2)
+    figures = measured(site.url, tmp_path / "load", rate=10, threads=2)
     assert (figures.requests_total, figures.duration_s >= 1) == (10, True)
 
 
 def test_requests_that_find_no_connection_count_as_dropped(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/hang",), rate=20, connections=1, timeout_s=1)
+    figures = measured(site.url, tmp_path / "load", ("/hang",), rate=20, connections=1, timeout_s=1)
     assert figures.requests_dropped > 0
     assert figures.errors_timeout >= 1
     assert figures.requests_total + figures.requests_dropped + figures.errors_timeout == 20

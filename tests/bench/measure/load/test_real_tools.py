@@ -35,7 +35,7 @@ def scenario_paths(tool, scenario):
     }[scenario]
 
 
-def made(tool, url, paths, directory, **how):
+def measured(tool, url, paths, directory, **how):
     """The figures of a real tool after a second of load, or its error.
 
     Waits for responses if they come: many tools load a busy machine.
@@ -65,7 +65,7 @@ def outcomes(site, tmp_path_factory):
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
         under_way = {
             (tool.name, scenario): pool.submit(
-                made,
+                measured,
                 tool,
                 nobody if scenario == REFUSED else site.url,
                 scenario_paths(tool, scenario),
@@ -131,8 +131,8 @@ def test_connections_are_reused_only_when_told(tool, site, tmp_path):
     if not programs.find(tool.programs):
         pytest.skip(f"program not installed: {tool.name}")
     before = site.connections
-    made(tool, site.url, ("/again",), tmp_path / "reused")
+    measured(tool, site.url, ("/again",), tmp_path / "reused")
     between = site.connections
-    figures = made(tool, site.url, ("/again",), tmp_path / "closed", keep_alive=False)
+    figures = measured(tool, site.url, ("/again",), tmp_path / "closed", keep_alive=False)
     assert between - before <= 2 * 3
     assert site.connections - between >= figures.requests_total > 2 * 3

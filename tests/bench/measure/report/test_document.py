@@ -37,11 +37,11 @@ def read(*folders: Path) -> Document:
     return write.document(folders, folders[0] / write.NAME)[0]
 
 
-def rates(found: dict[tuple[str, str], list[float | None]]):
+def rates(by_case: dict[tuple[str, str], list[float | None]]):
     """Only these stacks with layers, with these requests/s round by round."""
 
     def change(trial):
-        values = found.get((trial.stack, trial.layer))
+        values = by_case.get((trial.stack, trial.layer))
         if values is None or values[trial.round - 1] is None or trial.status == "failed":
             return None
         return changed(trial, requests_per_second=values[trial.round - 1])
@@ -49,9 +49,9 @@ def rates(found: dict[tuple[str, str], list[float | None]]):
     return change
 
 
-def raced(tmp_path: Path, found: dict[tuple[str, str], list[float | None]], rounds: int = 5) -> Ranking:
+def raced(tmp_path: Path, by_case: dict[tuple[str, str], list[float | None]], rounds: int = 5) -> Ranking:
     """The only board of a run on `home` with these requests/s."""
-    folder = report_folder.make(tmp_path / "run", rounds=rounds, workloads=("home",), change=rates(found))
+    folder = report_folder.make(tmp_path / "run", rounds=rounds, workloads=("home",), change=rates(by_case))
     return read(folder).boards[0]
 
 
@@ -255,15 +255,16 @@ def test_a_headline_shows_that_its_reason_goes_on(tmp_path, words):
 
 
 def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
-    found = {("uwsgi", "none"): times(2), ("gunicorn", "none"): EVEN, ("nginx-uwsgi", "none"): times(1.97)}
-    folder = report_folder.make(tmp_path / "run", rounds=5, workloads=("home",), change=rates(found))
+    by_case = {("uwsgi", "none"): times(2), ("gunicorn", "none"): EVEN, ("nginx-uwsgi", "none"): times(1.97)}
+    folder = report_folder.make(tmp_path / "run", rounds=5, workloads=("home",), change=rates(by_case))
     info = read_run(folder).info
     (case,) = (case for case in info.cases if (case.stack, case.layer) == ("nginx-uwsgi", "none"))
     dropped = (Dropped(case.case_id, report_folder.LEVEL, 1, "it cannot be the best any more"),)
     Folder(folder).write(replace(info, dropped=dropped, ended_by="decided", plan=replace(info.plan, until="decided")))
-    found = row(read(folder).boards[0], "nginx-uwsgi")
+    dropped_row = row(read(folder).boards[0], "nginx-uwsgi")
     # The rounds on their own do not prove the difference, but the race did.
-    assert (found.verdict, found.loads["home"].verdict) == ("", "") and "after 1 round" in found.reason
+    assert (dropped_row.verdict, dropped_row.loads["home"].verdict) == ("", "")
+    assert "after 1 round" in dropped_row.reason
 
 
 def test_no_cached_page_is_the_best_where_none_may_be_cached(plain):

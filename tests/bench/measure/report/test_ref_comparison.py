@@ -138,8 +138,8 @@ def test_several_verdicts_are_counted_in_one_sentence(tmp_path, verdicts, senten
 def test_one_round_is_no_verdict_on_a_commit(tmp_path):
     _, (item,) = compared(tmp_path / "run", 0.8, (3.0, 3.0))
     only = replace(item, low=0.0, high=None, verdict="inconclusive")
-    said = "Inconclusive: one round proves no difference between main and tree."
-    assert ref_comparison.headline([only], 0.05) == said
+    headline = "Inconclusive: one round proves no difference between main and tree."
+    assert ref_comparison.headline([only], 0.05) == headline
 
 
 def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):

@@ -44,7 +44,7 @@ def go(tmp_path, sites):
 def unfinished(tmp_path, go):
     """The folder of an unfinished run of these arguments, with so many of its trials."""
 
-    def made(*words, trials=None):
+    def make(*words, trials=None):
         go("--stack", "one", *words)
         folder = tmp_path / "run"
         change(folder / "run.json", finished_at=None)
@@ -52,4 +52,4 @@ def unfinished(tmp_path, go):
         (folder / "trials.jsonl").write_text("".join(lines[:trials]))
         return folder
 
-    return made
+    return make

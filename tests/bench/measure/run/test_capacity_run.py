@@ -23,7 +23,7 @@ def holds(monkeypatch):
         return at_rate(item.level, latency, item.round, identity)
 
     monkeypatch.setattr(local, "measure", measure)
-    measure.capacities, measure.made = capacities, keys
+    measure.capacities, measure.keys = capacities, keys
     return measure
 
 
@@ -50,17 +50,17 @@ def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds
 
 def test_a_resumed_run_goes_on_with_the_next_step(go, holds, unfinished):
     folder = unfinished("--capacity", "p95=200ms", "--rounds", "2", trials=4)
-    before = list(holds.made)
-    holds.made.clear()
+    before = list(holds.keys)
+    holds.keys.clear()
     status, recorded = go("--resume", str(folder))
-    assert (status, holds.made) == (0, before[4:])
-    assert [trial.trial_id for trial in recorded.trials] == [*before[:4], *holds.made]
+    assert (status, holds.keys) == (0, before[4:])
+    assert [trial.trial_id for trial in recorded.trials] == [*before[:4], *holds.keys]
 
 
 def test_wrong_responses_end_the_search_before_the_first_trial(go, holds, sites):
     sites.wrong.add("one")
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms", "--rounds", "2")
-    assert (status, holds.made) == (1, [])
+    assert (status, holds.keys) == (1, [])
     assert [(trial.status, trial.level) for trial in recorded.trials] == [("failed", 50)] * 2
 
 

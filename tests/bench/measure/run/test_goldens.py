@@ -94,7 +94,7 @@ def go(kind: str, words: list[str], sites: FakeSites) -> int:
     return command.main(arguments(words, command), sites.bed)
 
 
-def found(kind: str, status: int, folder: Path, said: str) -> dict[str, object]:
+def golden_of(kind: str, status: int, folder: Path, output: str) -> dict[str, object]:
     """The golden of a run."""
     recorded = read_run(folder)
     every = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
@@ -104,24 +104,24 @@ def found(kind: str, status: int, folder: Path, said: str) -> dict[str, object]:
         "dropped": [f"{item.case_id} {item.level} {item.round} {item.reason}" for item in recorded.info.dropped],
         "ended_by": recorded.info.ended_by,
         "cases": [case.case_id for case in recorded.info.cases],
-        "said": lines_of(said, folder),
+        "output": lines_of(output, folder),
     }
 
 
-def lines_of(said: str, folder: Path) -> list[str]:
+def lines_of(output: str, folder: Path) -> list[str]:
     """The output, without parts that depend on the machine."""
-    lines = said.replace(str(folder), "FOLDER").splitlines()
+    lines = output.replace(str(folder), "FOLDER").splitlines()
     return [HERE.sub("", line) for line in lines if not line.startswith(("note: ", "Next: "))]
 
 
-def whole(kind: str, folder: Path, sites: FakeSites, capsys) -> dict[str, object]:
+def complete_run(kind: str, folder: Path, sites: FakeSites, capsys) -> dict[str, object]:
     words = [*RUNS[kind], *SHORT, "--output", str(folder)]
     words += [] if "--workload" in words else ["--workload", "home"]
     if kind != "tune":
         words += ["--layer", "none", "--layer", "files", "--keep-going"]
     capsys.readouterr()
     status = go(kind, words, sites)
-    return found(kind, status, folder, capsys.readouterr().out)
+    return golden_of(kind, status, folder, capsys.readouterr().out)
 
 
 def latest(golden: dict[str, object]) -> dict[str, str]:
@@ -133,7 +133,7 @@ def latest(golden: dict[str, object]) -> dict[str, str]:
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, sites, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    result = whole(kind, tmp_path / "run", sites, capsys)
+    result = complete_run(kind, tmp_path / "run", sites, capsys)
     if UPDATE:
         GOLDEN.write_text(json.dumps(json.loads(GOLDEN.read_text()) | {kind: result}, indent=1) + "\n")
     assert result == json.loads(GOLDEN.read_text())[kind]
@@ -143,7 +143,7 @@ def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, sites, ca
 @pytest.mark.parametrize("kind", ["decided", "capacity", "tune"])
 def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, sites, capsys):
     golden = json.loads(GOLDEN.read_text())[kind]
-    uninterrupted = whole(kind, tmp_path / "whole", sites, capsys)
+    uninterrupted = complete_run(kind, tmp_path / "whole", sites, capsys)
     lines = (tmp_path / "whole" / "trials.jsonl").read_text().splitlines(keepends=True)
     count = len(lines) // 2
     folder = tmp_path / "stopped"
@@ -155,7 +155,7 @@ def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, sites, cap
     change(folder / "run.json", finished_at=None, dropped=(), ended_by=None)
     resume = ["--resume", str(folder)] + (["--keep-going"] if kind != "tune" else [])
     assert go(kind, resume, sites) == uninterrupted["status"]
-    again = found(kind, 0, folder, "")
+    again = golden_of(kind, 0, folder, "")
     trusted = {name: status for name, status in latest(again).items() if latest(golden)[name] != "discarded"}
     assert trusted == {name: status for name, status in latest(golden).items() if status != "discarded"}
     assert (again["dropped"], again["ended_by"]) == (golden["dropped"], golden["ended_by"])

@@ -42,7 +42,7 @@ def test_a_good_trial_stands():
 
 
 @pytest.mark.parametrize(
-    ("guard", "seen", "found"),
+    ("guard", "seen", "finding"),
     [
         ("bodies", replace(CLOSED, wrong_bodies="GET /: 3 bytes, not 9"), "GET /: 3 bytes, not 9"),
         ("bodies", of_figures(CLOSED, bytes_per_second=1e6), "1,000 bytes a response, but the bodies have 4,800"),
@@ -61,10 +61,10 @@ def test_a_good_trial_stands():
         ),
     ],
 )
-def test_what_is_not_to_be_trusted_is_discarded(guard, seen, found):
+def test_what_is_not_to_be_trusted_is_discarded(guard, seen, finding):
     findings = evaluate(seen, BOUNDS)
-    assert findings[guard] == found
-    assert discards(findings) == f"{guard}: {found}"
+    assert findings[guard] == finding
+    assert discards(findings) == f"{guard}: {finding}"
     # Another bound, or none, lets it pass.
     without = {name: bound for name, bound in BOUNDS.items() if name != guard}
     assert discards(evaluate(seen, without)) is None

@@ -71,9 +71,9 @@ def trial(item: Measurement, status: str = "ok", rates=RATES):
 class Play:
     """A schedule of a plan with invented trials; `statuses` of (stack, round[, workload]) are not `ok`."""
 
-    def __init__(self, plan, cases, made=(), statuses=MappingProxyType({}), rates=RATES):
+    def __init__(self, plan, cases, earlier=(), statuses=MappingProxyType({}), rates=RATES):
         self.statuses, self.rates = statuses, rates
-        records = counting_steps(made) if plan.capacity else counting(made)
+        records = counting_steps(earlier) if plan.capacity else counting(earlier)
         self.outlook = Outlook(plan, records, Verified())
         self.replay = Replay(schedules.of_plan(plan, cases, self.outlook), records)
         self.trials = []
@@ -417,13 +417,13 @@ class Clock:
 class TimedRun:
     """A run until decided with a fake clock; each deployment is verified in its first round."""
 
-    def __init__(self, budget_s, made=(), verified=(), before_s=0.0):
+    def __init__(self, budget_s, earlier=(), verified=(), before_s=0.0):
         self.clock, self.verified = Clock(), Verified()
         self.verify(*verified)
         plan = replace(DECIDED, budget_s=budget_s, latency=True, duration_s=2.0)
-        self.outlook = Outlook(plan, made, self.verified, self.clock)
+        self.outlook = Outlook(plan, earlier, self.verified, self.clock)
         self.clock.now += before_s
-        self.replay = Replay(schedules.of_plan(plan, [case(name) for name in SPEEDS], self.outlook), made)
+        self.replay = Replay(schedules.of_plan(plan, [case(name) for name in SPEEDS], self.outlook), earlier)
 
     def verify(self, *stacks):
         for stack in stacks:
@@ -457,8 +457,8 @@ def timed(item):
     return changed(TRIAL, **identity, **how, requests_per_second=rate)
 
 
-def rounds_of(made):
-    return max(number for _, number, closed in made if closed)
+def rounds_of(trials):
+    return max(number for _, number, closed in trials if closed)
 
 
 def test_the_first_two_rounds_are_always_made_and_one_of_a_resumed_run():
@@ -469,25 +469,25 @@ def test_the_first_two_rounds_are_always_made_and_one_of_a_resumed_run():
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "made", "ended_by"), [(80.0, 3, "budget"), (101.0, 5, "decided"), (None, 5, "decided")]
+    ("budget_s", "rounds", "ended_by"), [(80.0, 3, "budget"), (101.0, 5, "decided"), (None, 5, "decided")]
 )
-def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s, made, ended_by):
+def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s, rounds, ended_by):
     """The first two rounds take 68 s, with 36 s for verification, each of the others 11 s."""
     run = TimedRun(budget_s)
-    assert (rounds_of(run.go()), run.replay.ended_by) == (made, ended_by)
+    assert (rounds_of(run.go()), run.replay.ended_by) == (rounds, ended_by)
     assert run.clock.now - BEGAN <= (budget_s or math.inf)
 
 
 @pytest.mark.parametrize(
-    ("budget_s", "made", "ended_by", "opened"),
+    ("budget_s", "rounds", "ended_by", "opened"),
     [(84.0, 2, "budget", ["fast", "alike"]), (86.0, 3, "budget", ["fast"]), (107.0, 5, "decided", ["fast"])],
 )
-def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s, made, ended_by, opened):
+def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s, rounds, ended_by, opened):
     """The open loop of a case takes 5 s; of the slowest, dropped one 25 s."""
     latency()
     run = TimedRun(budget_s)
     trials = run.go()
-    assert (rounds_of(trials), run.replay.ended_by) == (made, ended_by)
+    assert (rounds_of(trials), run.replay.ended_by) == (rounds, ended_by)
     assert [stack for stack, _, closed in trials if not closed] == opened
     assert run.clock.now - BEGAN <= budget_s
 
@@ -528,10 +528,10 @@ def opened(latency):
     latency()
     plan = replace(INFO.plan, margin=0.05, latency=True)
 
-    def found(trials, done=()):
+    def open_loop_of(trials, done=()):
         return schedules.latency(plan, CASES, trials, Outlook(plan, done, Verified()))
 
-    return found
+    return open_loop_of
 
 
 def test_the_rate_for_all_is_half_of_what_the_slowest_holds_that_ties_or_leads():

@@ -51,7 +51,7 @@ def running(folder, monkeypatch):
         )
 
 
-def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(PROGRAM), mode="closed"):
+def measured(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(PROGRAM), mode="closed"):
     how = LoadSettings(tool, program, duration_s, threads=1, mode=mode)
     item = Measurement(CASE, level, 1, Deployment(fake_case(CASE.stack, CASE.layer), 1))
     directory = folder.raw / item.key
@@ -60,7 +60,7 @@ def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(
 
 
 def test_a_good_trial_has_every_figure(running, folder):
-    record = made(running, folder, "/", "/a")
+    record = measured(running, folder, "/", "/a")
     assert (record.status, record.reason, record.evidence.log) == ("ok", None, None)
     assert (record.trial_id, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", TOOL.name)
     figures, costs, condition = record.figures, record.costs, record.condition
@@ -99,7 +99,7 @@ def assert_failed(record, reason):
 def test_what_is_not_there_is_found_before_the_load(running, folder, paths, reason):
     if not paths:
         running.url = "http://127.0.0.1:1"
-    record = made(running, folder, *paths)
+    record = measured(running, folder, *paths)
     assert_failed(record, reason)
     assert record.evidence.log == "raw/one~none~r1/logs/server.log"
     assert (record.condition.oom_kills, record.condition.came_back) == (None, None), "it did not come to a load"
@@ -109,7 +109,7 @@ def test_what_is_not_there_is_found_before_the_load(running, folder, paths, reas
 def test_wrong_responses_during_the_load_are_a_failure_with_counts(running, folder):
     timer = threading.Timer(0.5, running.site.broken.set)
     timer.start()
-    record = made(running, folder)
+    record = measured(running, folder)
     timer.join()
     assert_failed(record, f"{TOOL.name}: ")
     assert "responses with a status outside 200 to 299" in record.reason
@@ -126,7 +126,7 @@ def test_responses_that_go_wrong_at_the_end_are_a_failure(running, folder, monke
         return outcome
 
     monkeypatch.setattr(HereLoad, "timed", breaking)
-    assert_failed(made(running, folder), "after the load: GET /: status 503, not 200")
+    assert_failed(measured(running, folder), "after the load: GET /: status 503, not 200")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_responses_that_go_wrong_at_the_end_are_a_failure(running, folder, monke
     ],
 )
 def test_a_load_tool_that_fails_or_says_nothing_is_a_failure_with_its_log(running, folder, program, reason):
-    record = made(running, folder, program=program)
+    record = measured(running, folder, program=program)
     assert_failed(record, reason)
     assert record.evidence.log == f"raw/{record.trial_id}/load.err"
     assert (record.condition.oom_kills, record.condition.came_back) == (2, True), "what the load left behind"
@@ -145,4 +145,4 @@ def test_a_load_tool_that_fails_or_says_nothing_is_a_failure_with_its_log(runnin
 
 def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):
     with pytest.raises(GlobalFault, match="the load tool cannot be started: /no/such/tool: No such file"):
-        made(running, folder, program="/no/such/tool")
+        measured(running, folder, program="/no/such/tool")

@@ -57,7 +57,7 @@ def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> SettingsSea
 
 
 @pytest.mark.parametrize(
-    ("holds", "made", "answer"),
+    ("holds", "tried", "answer"),
     [
         # Doubling gains nothing, halving loses.
         (lambda it: 200 * min(it.processes, 4), [(4, 1), (8, 1), (2, 1), (4, 2)], Settings(4, 1)),
@@ -68,10 +68,10 @@ def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> SettingsSea
     ],
     ids=["usual", "more", "fewer", "threads"],
 )
-def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_that_loses_nothing(holds, made, answer):
+def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_that_loses_nothing(holds, tried, answer):
     search = plan()
     done, log = searched(search, holds)
-    assert first_round(log) == made
+    assert first_round(log) == tried
     assert search.best(done).settings == answer
 
 

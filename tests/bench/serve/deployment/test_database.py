@@ -145,16 +145,16 @@ def theirs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "ours", "note"),
+    ("value", "ours", "note"),
     [
         (None, False, "database: the project's own, as it is"),
         ("postgresql://live/shop", False, "database: that of --database, as it is"),
         ("postgresql", True, "database: a private one of the kit, filled by the commands of setup"),
     ],
 )
-def test_whose_database_it_is(theirs, asked, ours, note):
+def test_whose_database_it_is(theirs, value, ours, note):
     project = theirs({}, default=POSTGRESQL)
-    chosen = database.parse(project, asked)
+    chosen = database.parse(project, value)
     assert (database.is_ours(project, chosen), database.notes(project, chosen)) == (ours, [note])
 
 

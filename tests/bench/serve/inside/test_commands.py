@@ -236,15 +236,15 @@ def created(*options: str) -> list[dict[str, str]]:
 def test_account_logs_in_posts_and_leaves_no_trace(rows: Rows):
     account("somebody")  # their session stays
     before = contents()
-    (made,) = created()
+    (new_account,) = created()
     client = Client()
-    response = client.post("/login/", made)
+    response = client.post("/login/", new_account)
     assert response.status_code == 302
     other = Post.objects.exclude(pk=rows.post.pk).latest("id")
     for post in (rows.post, other):
         assert client.post(f"/posts/{post.pk}/comment/", {"body": "x", "rating": 1}).status_code == 302
     assert contents() != before
-    assert run("verifyaccount", "delete", made["username"]) == ""
+    assert run("verifyaccount", "delete", new_account["username"]) == ""
     after = contents()
     for name in ("Author", "Post", "Comment", "User", "Session"):
         assert after[name] == before[name], name

@@ -8,7 +8,7 @@ HOST = "shop.example"
 
 
 @pytest.mark.parametrize(
-    ("html", "found"),
+    ("html", "parameters"),
     [
         ('<a href="?page=2">next</a>', {"/blog/": ["page"]}),
         ('<a href="?page=2">next</a><![x[<p>', {"/blog/": ["page"]}),
@@ -19,5 +19,5 @@ HOST = "shop.example"
         ('<a href="http://[/?page=2"><a href><link href="/feed/?format=atom"><form action="?q=1">', {}),
     ],
 )
-def test_names_of_parameters_are_found_by_the_path_that_a_link_leads_to(html, found):
-    assert inspect_links.linked_parameters("/blog/", HOST, html) == found
+def test_names_of_parameters_are_found_by_the_path_that_a_link_leads_to(html, parameters):
+    assert inspect_links.linked_parameters("/blog/", HOST, html) == parameters

@@ -14,9 +14,9 @@ from bench import paths
 from tests.managing import manage
 
 
-def spelt(**said: object) -> str:
+def spelt(**values: object) -> str:
     """A response, as an address describes it."""
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
 PATHS = (
@@ -59,7 +59,7 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
 
 
 @pytest.mark.parametrize(
-    ("said", "known"),
+    ("lines", "known"),
     [
         ("MIDDLEWARE, FORCE_SCRIPT_NAME = [], '/shop'", ("", False)),
         (
@@ -76,14 +76,14 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
         ),
     ],
 )
-def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
-    (tmp_path / "bare.py").write_text(f"SECRET_KEY, ROOT_URLCONF = 'x', 'bare'\nurlpatterns = []\n{said}\n")
+def test_what_a_project_gives_its_visitors_is_known(tmp_path, lines, known):
+    (tmp_path / "bare.py").write_text(f"SECRET_KEY, ROOT_URLCONF = 'x', 'bare'\nurlpatterns = []\n{lines}\n")
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "bench.serve.inside.serving.settings"}
     env |= {"PYTHONPATH": f"{tmp_path}:{paths.KIT}", "OVERLAID_SETTINGS": "bare", "BENCHAPP_PROBES": "1"}
     env |= {"BENCHAPP_ALLOWED_HOSTS": "127.0.0.1"}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, text=True)
-    _, said, *page = done.stdout.split("\n")
-    document = json.loads(said)
+    _, body, *page = done.stdout.split("\n")
+    document = json.loads(body)
     assert (document["token_cookie"], document["has_sessions"]) == known
     assert document["admin_login"] == ""
     # Links have the prefix of its settings, which the client does not send.

@@ -22,7 +22,7 @@ __all__ = ["own_var"]
 
 # The processes below the main one, as often as they are listed: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
-SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
+SYSTEMCTL = '#!/bin/sh\necho "$*" >> commands\n'
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def test_where_no_unit_stands_in_a_release_is_requested_when_the_processes_befor
     path = "export PATH=$PWD:$PATH; packages=same"
     done = subprocess.run(["bash", "-uc", f"{text}\n{path}\n{call}"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
-    assert "reload" in (tmp_path / "said").read_text()
+    assert "reload" in (tmp_path / "commands").read_text()
     assert (tmp_path / "seen").read_text().split() == ["never"]
 
 
 @pytest.mark.parametrize(
-    ("fails", "said"),
+    ("fails", "commands"),
     [
         ("", ["restart u-standin", "restart u", "stop u-standin"]),
         # The old processes go on.
@@ -61,14 +61,14 @@ def test_where_no_unit_stands_in_a_release_is_requested_when_the_processes_befor
         ("u", ["restart u-standin", "restart u"]),
     ],
 )
-def test_the_old_processes_end_when_others_serve(script, tmp_path, fails, said):
+def test_the_old_processes_end_when_others_serve(script, tmp_path, fails, commands):
     fails = f'[ "$*" != "restart {fails}" ]\n'
-    (tmp_path / "systemctl").write_text('#!/bin/sh\n[ "$1" = is-active ] || echo "$*" >> said\n' + fails)
+    (tmp_path / "systemctl").write_text('#!/bin/sh\n[ "$1" = is-active ] || echo "$*" >> commands\n' + fails)
     (tmp_path / "systemctl").chmod(0o755)
     call = f"export PATH=$PWD:$PATH; {script('nginx-gunicorn')}\nPATH=$PWD:$PATH; take_over u"
     done = subprocess.run(["bash", "-uc", call], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode == 0) == (fails == '[ "$*" != "restart " ]\n'), done.stderr
-    assert (tmp_path / "said").read_text().splitlines() == said
+    assert (tmp_path / "commands").read_text().splitlines() == commands
 
 
 def test_the_folder_of_a_project_in_its_repository_becomes_the_release(tmp_path, tmp_path_factory, own_var):

@@ -82,13 +82,13 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's rights are taken by root alone")
-@pytest.mark.parametrize("made", [True, False])
-def test_a_directory_without_rights_is_one_line(tmp_path, made):
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_directory_without_rights_is_one_line(tmp_path, exists):
     closed = Path(tempfile.mkdtemp(dir="/tmp"))
     target = closed / "out"
-    if made:
+    if exists:
         target.mkdir()
-    closed.chmod(0o755 if made else 0o700)
+    closed.chmod(0o755 if exists else 0o700)
     case = for_files("gunicorn", values="production")
     message = f"{re.escape(str(target))}: cannot be .*: Permission denied; name another directory"
     os.seteuid(65534)

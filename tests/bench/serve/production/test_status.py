@@ -75,7 +75,7 @@ class Host:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
-    def asked(self, *words: str) -> tuple[int, str]:
+    def run(self, *words: str) -> tuple[int, str]:
         env = {"PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}"}
         done = subprocess.run(
             [sys.executable, self.folder / "status.py", *words], env=env, capture_output=True, text=True
@@ -85,7 +85,7 @@ class Host:
 
     def checks(self) -> dict[str, str]:
         """The state of each part."""
-        status, output = self.asked("--json")
+        status, output = self.run("--json")
         document = json.loads(output)
         states = {name: check["state"] for name, check in document["checks"].items()}
         assert status == {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[document["state"]]
@@ -99,7 +99,7 @@ def host(tmp_path) -> Host:
 
 
 def test_a_host_where_all_is_well(host):
-    status, output = host.asked()
+    status, output = host.run()
     assert status == 0
     lines = {line.split()[1]: line.split()[0] for line in output.splitlines()}
     assert lines == dict.fromkeys(("units", "jobs", "release", "site", "certificate", "backup", "updates"), "ok")

@@ -11,7 +11,7 @@ import pytest
 from bench.serve.project import environments
 
 
-def made(folder: Path) -> Path:
+def python_in(folder: Path) -> Path:
     """A virtual environment as far as it is looked at."""
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
@@ -30,12 +30,12 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("place", ["back/.venv", "back/venv", ".venv"])
 def test_an_environment_in_the_repository_is_that_of_the_project(project, place):
-    python = made(project.parent / place)
+    python = python_in(project.parent / place)
     assert environments.interpreter(project) == python
 
 
 def test_where_uv_is_told_another_place_it_is_there(project, tmp_path, monkeypatch):
-    python = made(tmp_path / "elsewhere")
+    python = python_in(tmp_path / "elsewhere")
     monkeypatch.setenv(environments.OF_UV, str(tmp_path / "elsewhere"))
     assert environments.interpreter(project) == python
 
@@ -43,19 +43,19 @@ def test_where_uv_is_told_another_place_it_is_there(project, tmp_path, monkeypat
 def test_without_a_repository_it_is_also_beside_the_folder_of_the_project(tmp_path):
     folder = tmp_path / "work" / "mysite"
     folder.mkdir(parents=True)
-    made(tmp_path / ".venv")
+    python_in(tmp_path / ".venv")
     assert environments.interpreter(folder) is None
-    python = made(folder.parent / ".venv")
+    python = python_in(folder.parent / ".venv")
     assert environments.interpreter(folder) == python
 
 
 def test_an_active_environment_is_that_of_the_project_unless_it_is_the_instrument_s(project, tmp_path, monkeypatch):
     monkeypatch.setenv(environments.ACTIVE, sys.prefix)
     assert environments.interpreter(project) is None
-    active = made(tmp_path / "virtualenvs" / "shop")
+    active = python_in(tmp_path / "virtualenvs" / "shop")
     monkeypatch.setenv(environments.ACTIVE, str(active.parents[1]))
     assert environments.interpreter(project) == active
-    own = made(project / ".venv")
+    own = python_in(project / ".venv")
     assert environments.interpreter(project) == own
 
 
@@ -69,7 +69,7 @@ def test_an_active_environment_is_that_of_the_project_unless_it_is_the_instrumen
 )
 @pytest.mark.parametrize("where", [".", ".."])
 def test_the_tool_that_manages_the_packages_is_named(project, tmp_path, monkeypatch, file, text, tool, where):
-    python = made(tmp_path / "cache" / "back-x1")
+    python = python_in(tmp_path / "cache" / "back-x1")
     (project / where / file).write_text(text)
     program = tmp_path / "bin" / tool
     program.parent.mkdir()
@@ -100,5 +100,5 @@ def test_what_makes_an_environment_is_said(project, file, message):
     (project.parent / file).touch()
     taken = Path("/kit/python")
     assert environments.remedy(project, taken).startswith(message.format(root=project.parent, python=taken))
-    python = made(project / ".venv")
+    python = python_in(project / ".venv")
     assert environments.remedy(project, python).startswith("install it there, or name")

@@ -59,19 +59,19 @@ SESSION_BACKENDS = "django.contrib.sessions.backends"
 SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
 
 
-def project(folder=Path("/srv/shop"), **said):
-    said = Description(**{"health": "/up/", **said})
-    return Project(folder, said, "shop.settings", Path("python"), {}, folder / "pyproject.toml")
+def project(folder=Path("/srv/shop"), **fields):
+    description = Description(**{"health": "/up/", **fields})
+    return Project(folder, description, "shop.settings", Path("python"), {}, folder / "pyproject.toml")
 
 
-def found(facts=None, folder=Path("/srv/shop"), **said):
+def findings_of(facts=None, folder=Path("/srv/shop"), **fields):
     """The findings of a project with this description, with these facts in place of good ones."""
     facts = msgspec.structs.replace(GOOD, **(facts or {}))
-    return examine(Examination(project(folder, **said), facts, processes=4, threads=2, memory_mb=1000))
+    return examine(Examination(project(folder, **fields), facts, processes=4, threads=2, memory_mb=1000))
 
 
-def names(facts=None, **said):
-    return [item.id for item in found(facts, **said)]
+def names(facts=None, **fields):
+    return [item.id for item in findings_of(facts, **fields)]
 
 
 def of(page, **changes):
@@ -331,7 +331,7 @@ def test_findings_are_errors_first_then_the_worst_group():
 
 def test_only_one_finding_says_why_there_is_no_application():
     problem = "shop.wsgi: ValueError: it sets DJANGO_SETTINGS_MODULE"
-    (only,) = found({"application": {}, "application_problem": problem})
+    (only,) = findings_of({"application": {}, "application_problem": problem})
     assert (only.severity, problem in only.what) == (ERROR, True)
 
 
@@ -348,7 +348,7 @@ def test_one_error_at_several_lines_is_one_finding():
         msgspec.structs.replace(HOME, path=f"/{number}/", status=500, error=f"KeyError: 'x' ({place})")
         for number, place in enumerate(places)
     ]
-    (finding,) = found({"pages": (HOME, HEALTH, *broken)})
+    (finding,) = findings_of({"pages": (HOME, HEALTH, *broken)})
     assert (finding.id, finding.where) == ("page-error", "a.html:1")
     assert "/0/, /1/" in finding.what
 
@@ -358,14 +358,16 @@ def test_settings_of_storages_are_read_before_django_5_1():
 
 
 def test_from_a_pre_release_the_way_leads_to_its_release():
-    remedies = [found({"django": version})[0].remedy for version in ("6.1rc1", "6.1.dev20260401", "9.0b2")]
+    remedies = [findings_of({"django": version})[0].remedy for version in ("6.1rc1", "6.1.dev20260401", "9.0b2")]
     assert ["6.1." in remedy and "upgrade" in remedy for remedy in remedies] == [True, True, False]
     assert "upgrade" not in remedies[2]
 
 
 def test_old_versions_of_django_are_not_told_of_an_option_that_they_lack():
     facts = {"sqlite_modes": {"default": ("DEFERRED", "WAL")}}
-    remedies = {version: found({**facts, "django": version})[0].remedy for version in ("5.2.19", "5.0.2", "4.2.30")}
+    remedies = {
+        version: findings_of({**facts, "django": version})[0].remedy for version in ("5.2.19", "5.0.2", "4.2.30")
+    }
     assert ["IMMEDIATE" in remedy for remedy in remedies.values()] == [True, False, False]
 
 
@@ -393,13 +395,15 @@ def test_an_error_of_a_service_that_does_not_respond_is_found_once():
 
 
 def test_the_hint_of_a_check_is_whole():
-    (finding,) = found({"checks": (DeploymentCheck("shop.E004", "No worker", "Start one:\n\n  celery worker\n"),)})
+    (finding,) = findings_of(
+        {"checks": (DeploymentCheck("shop.E004", "No worker", "Start one:\n\n  celery worker\n"),)}
+    )
     assert finding.remedy == "Start one: celery worker"
 
 
 def test_missing_static_files_are_one_finding():
     places = {f"css/{number}.css": f"templates/base.html:{number}" for number in range(1, 16)}
-    (finding,) = found({"missing_static": places})
+    (finding,) = findings_of({"missing_static": places})
     assert (finding.id, finding.where) == ("static-file-missing", "templates/base.html:1")
     assert "css/1.css" in finding.what and "12 more" in finding.what
 
@@ -425,51 +429,51 @@ def test_a_database_that_the_kit_fills_is_no_error_before(tmp_path):
 
 def test_uploads_need_a_web_server_and_a_path_of_their_own():
     sent = {"media_root": "/srv/media", "media_url": "/media/"}
-    (advice,) = found(sent)
+    (advice,) = findings_of(sent)
     assert (advice.severity, advice.id) == (WARNING, "uploads-not-served")
     assert advice.what.startswith("/media/ is a 404 on stacks without a web server")
-    (advice,) = found({**sent, "media_url": None})
+    (advice,) = findings_of({**sent, "media_url": None})
     assert "MEDIA_URL is no separate path" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
     # Nobody moves them out of the release, and the kit does not know their place.
     assert names(sent, reads_environment=True) == ["uploads-not-served", "uploads-in-release"]
 
 
 def test_an_error_of_the_health_page_is_said_with_its_line():
-    (advice,) = found(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"))
+    (advice,) = findings_of(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"))
     assert advice.what == "GET /up/ returns status 500: KeyError: 'x' (shop/views.py:7)"
     assert advice.where == "shop/views.py:7"
     assert advice.remedy.startswith(f"{CORRECT}, or name a page that returns status 200: ")
     # What it lacks may be made by these commands, which were not run.
-    (advice,) = found(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"), build=("compress",))
+    (advice,) = findings_of(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"), build=("compress",))
     assert (advice.severity, advice.remedy) == (WARNING, CORRECT)
 
 
 def test_a_page_that_may_lack_rows_only_refuses_nobody():
     lacking = {**of(HEALTH, status=404), "urls": ("/up/",)}
-    (advice,) = found(lacking)
+    (advice,) = findings_of(lacking)
     assert (advice.id, advice.remedy.startswith(LET_IN)) == ("health-page", True)
     assert names({**lacking, "rows_as_served": False}) == []
     # No view is there, whatever the rows.
-    (advice,) = found({**of(HEALTH, status=404), "rows_as_served": False})
+    (advice,) = findings_of({**of(HEALTH, status=404), "rows_as_served": False})
     assert not advice.remedy.startswith(LET_IN)
 
 
 def test_a_page_in_place_of_a_health_check_is_a_warning():
-    (advice,) = found(health="/")
+    (advice,) = findings_of(health="/")
     assert advice.what == "GET /, which health checks request, renders a page"
     assert advice.remedy.startswith("give health checks a URL")
     # The project has one and does not name it.
-    (advice,) = found({"urls": ("/", "/healthz/")}, health="/")
+    (advice,) = findings_of({"urls": ("/", "/healthz/")}, health="/")
     assert advice.remedy.startswith('name it: health = "/healthz/"')
 
 
 def test_what_keeps_pages_out_of_caches_is_named_with_its_cause():
     read = msgspec.structs.replace(HOME, session_read=True, causes={"session": "base.html:2", "vary": "x"})
     pages = (read, msgspec.structs.replace(read, path="/a/"), msgspec.structs.replace(read, path="/b/", causes={}))
-    (advice,) = found({"pages": pages})
+    (advice,) = findings_of({"pages": pages})
     assert advice.what.startswith("Vary: Cookie on /, /a/ (base.html:2) and /b/, which read the session ")
     assert advice.where == "base.html:2"
-    (advice,) = found(of(HOME, causes={"reads theme": "base.html:3"}))
+    (advice,) = findings_of(of(HOME, causes={"reads theme": "base.html:3"}))
     assert advice.what.startswith("/ (base.html:3) read the cookie theme: no layer stores ")
 
 
@@ -483,18 +487,18 @@ def test_what_keeps_pages_out_of_layers_is_said_once_with_its_reader_and_what_to
         # These are stored nowhere anyway.
         msgspec.structs.replace(read, path="/c/", cookies=("csrftoken",), causes={}),
     )
-    _, country = found({"pages": pages})
+    _, country = findings_of({"pages": pages})
     assert country.what == (
         "2 of 4 pages are not cached, such as /: shop.country.Country reads Cf-Ipcountry (shop/country.py:6)"
     )
     assert country.remedy.startswith('if no page depends on it: harmless = ["Cf-Ipcountry"] ')
     # A host of the client's choice is never harmless.
-    (host,) = found(of(HOME, headers=HTML, readers={"host": "shop.home"}))
+    (host,) = findings_of(of(HOME, headers=HTML, readers={"host": "shop.home"}))
     assert "harmless" not in host.remedy and "ALLOWED_HOSTS" in host.remedy
 
 
 def test_a_cache_whose_table_is_missing_has_a_command_that_makes_it():
-    (advice,) = found({"silent": {"CACHES['default']": "OperationalError: no such table: cached"}})
+    (advice,) = findings_of({"silent": {"CACHES['default']": "OperationalError: no such table: cached"}})
     assert (advice.id, "createcachetable" in advice.remedy) == ("service-down", True)
 
 
@@ -502,7 +506,7 @@ def test_a_finding_names_the_line_of_its_setting():
     statements = {name: (Statement("shop/settings.py", line, line),) for name, line in (("DEBUG", 7), ("DATABASES", 9))}
     debug = DeploymentCheck("security.W018", "You should not have DEBUG set to True in deployment.", "")
     facts = {"checks": (debug,), "sqlite_modes": {"default": ("DEFERRED", "WAL")}, "statements": statements}
-    assert [(item.id, item.where) for item in found(facts)] == [
+    assert [(item.id, item.where) for item in findings_of(facts)] == [
         ("security.W018", "shop/settings.py:7"),
         ("sqlite-locks", "shop/settings.py:9"),
     ]
@@ -519,7 +523,7 @@ def test_a_finding_names_the_line_of_its_setting():
 )
 def test_a_key_that_each_process_makes_is_found(tmp_path, value, lines, findings):
     (tmp_path / "settings.py").write_text(f"\nSECRET_KEY = {value}\n")
-    given = found({"statements": {"SECRET_KEY": (Statement("settings.py", 2, 1 + lines),)}}, tmp_path)
+    given = findings_of({"statements": {"SECRET_KEY": (Statement("settings.py", 2, 1 + lines),)}}, tmp_path)
     assert [(item.id, item.where) for item in given] == [("secret-key-random", "settings.py:2")] * findings
 
 
@@ -533,7 +537,7 @@ def test_a_key_that_each_process_makes_is_found(tmp_path, value, lines, findings
 )
 def test_a_health_address_is_a_whole_segment(urls, is_named):
     for url in urls:
-        (advice,) = found({"urls": ("/", url)}, health="/")
+        (advice,) = findings_of({"urls": ("/", url)}, health="/")
         assert advice.remedy.startswith("name it: ") == is_named, url
 
 
@@ -546,27 +550,27 @@ def leading(*places):
 def test_a_site_behind_a_login_is_told_how_to_describe_it():
     login = "/accounts/login/?next=/"
     for pages in (leading("/", login), leading("/", "/mine/", login)):
-        (advice,) = found(pages, health="/")
+        (advice,) = findings_of(pages, health="/")
         assert advice.severity == ERROR and '[tool.benchapp.login], url = "/accounts/login/"' in advice.remedy
         assert 'health = "/accounts/login/"' in advice.remedy
-    (advice,) = found(leading("/", login) | {"urls": ("/", "/up")}, health="/")
+    (advice,) = findings_of(leading("/", login) | {"urls": ("/", "/up")}, health="/")
     assert 'health = "/up"' in advice.remedy
     # A redirect to the visitor's language is no login.
-    (advice,) = found(leading("/", "/en/"), health="/")
+    (advice,) = findings_of(leading("/", "/en/"), health="/")
     assert advice.what == "GET / redirects to /en/, not 200"
     assert 'health = "/en/"' in advice.remedy and "login" not in advice.remedy
-    (advice,) = found(leading("/", "/en/", "/en/shop/"), health="/")
+    (advice,) = findings_of(leading("/", "/en/", "/en/shop/"), health="/")
     assert 'health = "/en/shop/"' in advice.remedy
 
 
 @pytest.mark.parametrize(("start", "remedy"), [("/shop/", 'public = ["/shop/"]'), ("/login/", 'url = "/login/"')])
 def test_a_home_page_that_leads_on_is_told_of_the_page_at_the_end(start, remedy):
-    (advice,) = found(of(HOME, status=302, location="/en/"), start=start)
+    (advice,) = findings_of(of(HOME, status=302, location="/en/"), start=start)
     assert advice.id == "home-not-shown" and remedy in advice.remedy
 
 
 def test_a_page_that_another_host_would_have_is_told_how_to_be_shown():
-    (advice,) = found(of(HOME, status=404), health="/")
+    (advice,) = findings_of(of(HOME, status=404), health="/")
     assert LET_IN in advice.remedy
 
 
@@ -579,12 +583,12 @@ def test_a_page_that_another_host_would_have_is_told_how_to_be_shown():
     ],
 )
 def test_a_database_that_cannot_be_used_has_a_remedy_of_its_kind(engine, error, remedy):
-    (advice,) = found({"databases": {"default": f"django.db.backends.{engine}"}, "database_error": error})
+    (advice,) = findings_of({"databases": {"default": f"django.db.backends.{engine}"}, "database_error": error})
     assert remedy in advice.remedy
 
 
 def test_a_health_check_that_is_named_is_not_to_be_another_one():
-    (advice,) = found(of(HEALTH, queries=2) | {"urls": ("/up/", "/health/")})
+    (advice,) = findings_of(of(HEALTH, queries=2) | {"urls": ("/up/", "/health/")})
     assert "name it" not in advice.remedy
 
 
@@ -623,26 +627,26 @@ def test_settings_for_production_beside_those_that_manage_py_names_are_requested
 def test_what_the_code_needs_of_servers_is_found_with_its_line(tmp_path, code, finding):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "theirs.py").write_text(code)
-    assert found(folder=tmp_path) == []
+    assert findings_of(folder=tmp_path) == []
     (tmp_path / "views.py").write_text(f"# mine\n{code}")
-    (advice,) = found(folder=tmp_path)
+    (advice,) = findings_of(folder=tmp_path)
     assert (advice.id, advice.where) == (finding, "views.py:2")
 
 
 def test_a_public_page_that_is_none_is_an_error_and_its_exception_is_named():
     missing = msgspec.structs.replace(HOME, path="/blog/", status=404)
-    (advice,) = found({"pages": (HEALTH, missing)}, public=("/blog/",))
+    (advice,) = findings_of({"pages": (HEALTH, missing)}, public=("/blog/",))
     assert (advice.severity, advice.id) == (ERROR, "public-page")
     broken = msgspec.structs.replace(missing, status=500, error="DoesNotExist: none (blog/views.py:7)")
-    (advice,) = found({"pages": (HEALTH, broken)}, public=("/blog/",))
+    (advice,) = findings_of({"pages": (HEALTH, broken)}, public=("/blog/",))
     assert broken.error in advice.what and advice.where == "blog/views.py:7"
     # It may lack rows.
     assert CORRECT in advice.remedy
 
 
 def test_a_per_site_cache_inside_of_sessions_gives_visitors_each_other_s_pages():
-    (inside,) = found({"middleware": (SESSIONS, UPDATE_CACHE)})
-    (around,) = found({"middleware": (UPDATE_CACHE, SESSIONS)})
+    (inside,) = findings_of({"middleware": (SESSIONS, UPDATE_CACHE)})
+    (around,) = findings_of({"middleware": (UPDATE_CACHE, SESSIONS)})
     assert ("each other" in inside.what, "each other" in around.what) == (True, False)
     assert SESSIONS in inside.what
 
@@ -666,6 +670,6 @@ def test_parameters_that_a_cache_knows_or_that_no_cached_page_has_are_no_finding
 def test_all_parameters_of_a_list_are_one_finding():
     other = msgspec.structs.replace(LIST, path="/blog/", linked_parameters={"/": ("sort",), "/blog/": ("page", "q")})
     pages = (msgspec.structs.replace(LIST, linked_parameters={"/blog/": ("page",)}), other)
-    (finding,) = [item for item in found({"pages": pages}) if item.id == "query-parameters"]
+    (finding,) = [item for item in findings_of({"pages": pages}) if item.id == "query-parameters"]
     assert 'CACHING_QUERY = ["page", "q", "sort"]' in finding.remedy
     assert "/blog/?page=" in finding.what

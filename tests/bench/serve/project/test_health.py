@@ -21,7 +21,7 @@ MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
 
 
-def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
+def findings(monkeypatch, pages, migrations_left=0, urls=(), **fields):
     """The findings if Django renders these pages, and others well."""
 
     def manage(_, words, *more, **named):
@@ -33,7 +33,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
     facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=(), rows_as_served=True, start="/")
     facts.cache_servers, facts.commands = {}, ("compress",)
-    described = Description(**said)
+    described = Description(**fields)
     paths = {
         "health": described.health,
         "ready": described.health,
@@ -72,18 +72,18 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
 )
 def test_it_is_said_in_one_line(monkeypatch, pages, more, message):
     with pytest.raises(BenchError, match=message):
-        asked(monkeypatch, pages, **more)
+        findings(monkeypatch, pages, **more)
 
 
 @pytest.mark.parametrize("status", [200, 204])
 def test_any_status_of_success_is_that_of_a_site_that_serves(monkeypatch, status):
-    assert asked(monkeypatch, {"/up/": {**GOOD, "status": status}}, health="/up/") == ()
+    assert findings(monkeypatch, {"/up/": {**GOOD, "status": status}}, health="/up/") == ()
 
 
 def test_what_nobody_has_named_is_a_note(monkeypatch):
-    (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
+    (note,) = findings(monkeypatch, {"/": BROKEN}, health="/up/")
     assert note == "GET / returns status 500: KeyError: 'x' (shop/views.py:7)"
-    assert asked(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
+    assert findings(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,15 @@ def test_what_nobody_has_named_is_a_note(monkeypatch):
     ],
 )
 def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(monkeypatch, page, message):
-    (note,) = asked(monkeypatch, {"/": page}, urls=("/",), health="/up/")
+    (note,) = findings(monkeypatch, {"/": page}, urls=("/",), health="/up/")
     assert re.match(message.replace("?", "[?]"), note)
-    assert asked(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
-    assert asked(monkeypatch, {"/": TO_LOGIN}, health="/up/", login=Login("/login/")) == ()
+    assert findings(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
+    assert findings(monkeypatch, {"/": TO_LOGIN}, health="/up/", login=Login("/login/")) == ()
 
 
 def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
     """Pages below it may be there."""
-    (note,) = asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
+    (note,) = findings(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
     assert note == "GET /a/ returns status 404"
 
 

@@ -47,19 +47,19 @@ def test_what_middleware_and_views_read_is_found_with_its_line_unless_it_is_harm
 
     def line(name, text):
         lines = (folder / "shop" / name).read_text().splitlines()
-        return f"shop/{name}:{next(number for number, found in enumerate(lines, 1) if text in found)}"
+        return f"shop/{name}:{next(number for number, content in enumerate(lines, 1) if text in content)}"
 
-    found = pages()
+    inspected = pages()
     everywhere = {"cf-ipcountry": "shop.readers.Country", "user-agent": "shop.readers.middleware"}
     everywhere["remote-addr"] = "shop.readers.middleware"
-    assert found["/"].readers == found["/office/"].readers == found["/named/"].readers == everywhere
-    assert found["/"].causes["header cf-ipcountry"] == line("readers.py", "CF-IPCountry")
+    assert inspected["/"].readers == inspected["/office/"].readers == inspected["/named/"].readers == everywhere
+    assert inspected["/"].causes["header cf-ipcountry"] == line("readers.py", "CF-IPCountry")
     harmless = public + 'harmless = ["cf-ipcountry", "shop.readers.log"]\n'
     (folder / "pyproject.toml").write_text(harmless)
-    found = pages()
-    assert not found["/"].readers and not found["/named/"].readers
-    assert found["/office/"].readers == {"remote-addr": "shop.urls.office"}
-    assert found["/office/"].causes["header remote-addr"] == line("urls.py", "REMOTE_ADDR")
+    inspected = pages()
+    assert not inspected["/"].readers and not inspected["/named/"].readers
+    assert inspected["/office/"].readers == {"remote-addr": "shop.urls.office"}
+    assert inspected["/office/"].causes["header remote-addr"] == line("urls.py", "REMOTE_ADDR")
     with (folder / "shop" / "settings.py").open("a") as settings:
         settings.write("ALLOWED_HOSTS = ['a.example', 'b.example']\n")
     assert pages()["/named/"].readers == {"host": "shop.urls.named"}

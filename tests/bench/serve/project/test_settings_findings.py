@@ -91,7 +91,7 @@ KEY = '[tool.benchapp]\nenv_file = "site.env"\n'
 PAGE = '{% load static %}<link href="{% static "css/site.css" %}"><script src="{% static "js/site.js" %}"></script>'
 
 
-def found(folder, patterns=10):
+def findings_of(folder, patterns=10):
     """The findings of a project: id -> line."""
     project = description.read(folder)
     facts = inspection.inspect(project, patterns, closely=True)
@@ -119,7 +119,7 @@ def test_settings_that_people_have_are_found_with_their_lines(new_project):
     folder = new_project(TROUBLE)
     with_assets(folder, "let a = 1;\n//# sourceMappingURL=site.js.map\n")
     (folder / "shop" / "views.py").write_text(SENDS)
-    items = found(folder)
+    items = findings_of(folder)
     expected = {name: line(folder, "shop/settings.py", text) for name, text in FOUND.items()}
     assert {name: items.get(name) for name in expected} == expected
     assert items["dangling-reference"] == "js/site.js"
@@ -133,7 +133,7 @@ def test_a_project_that_is_right_has_none_of_them(new_project):
     with_assets(folder, "".join(f"//# sourceMappingURL={it}\n" for it in maps) + 'let a = "//# sourceMappingURL=b";\n')
     (folder / "assets" / "js" / "site.js.map").write_text("{}")
     (folder / "shop" / "views.py").write_text(SENDS)
-    items = found(folder)
+    items = findings_of(folder)
     wrong = {*FOUND, "dangling-reference", "static-file-error", "static-file-missing", "security.W009"}
     assert wrong & items.keys() == set()
 
@@ -159,7 +159,7 @@ def test_a_static_file_that_a_page_names_and_nobody_has(new_project, storage, fi
     assert "img/also.png" in items["static-file-missing"].what
     # What a command makes when static files are collected may be missing.
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["compress"]\n')
-    assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
+    assert not {"static-file-error", "static-file-missing"} & findings_of(folder).keys()
 
 
 TAG = "{% load static cache %}{% cache 60 part %}kept{% endcache %}"
@@ -188,7 +188,7 @@ def test_the_cache_of_each_project_counts_only_if_something_uses_it(new_project,
     (folder / "pages" / "part.html").write_text(page)
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(code)
-    assert ("cache-per-process" in found(folder)) == is_used
+    assert ("cache-per-process" in findings_of(folder)) == is_used
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def test_a_library_with_throttles_uses_the_cache_only_if_the_project_has_one(new
     (library / "throttling.py").write_text("from django.core.cache import cache\n\n\nclass RateThrottle:\n    pass\n")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(code)
-    assert ("cache-per-process" in found(folder)) == is_used
+    assert ("cache-per-process" in findings_of(folder)) == is_used
 
 
 def test_a_storage_in_a_setting_that_django_ignores_hashes_no_names(new_project):
     hashed = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
     folder = new_project(f"STATICFILES_STORAGE = '{hashed}'\n")
     lines = (folder / "shop" / "settings.py").read_text().splitlines()
-    items = found(folder)
+    items = findings_of(folder)
     number = next(number for number, line in enumerate(lines, 1) if "STATICFILES_STORAGE" in line)
     assert items["storage-ignored"] == items["static-unhashed"] == f"shop/settings.py:{number}"
 
@@ -232,7 +232,7 @@ def test_a_static_file_that_only_static_root_has_is_found(new_project):
     with_assets(folder, "", "{% load static %}<img src=\"{% static 'img/made.png' %}\">")
     (folder / "collected" / "img").mkdir(parents=True)
     (folder / "collected" / "img" / "made.png").touch()
-    items = found(folder)
+    items = findings_of(folder)
     assert "static-file-error" in items
 
 
@@ -242,7 +242,7 @@ def test_a_name_that_only_a_package_tries_is_no_finding(new_project):
     collected = folder / "collected" / "css" / "untold.0123456789ab.css"
     collected.parent.mkdir(parents=True)
     collected.touch()
-    assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
+    assert not {"static-file-error", "static-file-missing"} & findings_of(folder).keys()
 
 
 BRANCHES = """
@@ -260,19 +260,19 @@ SECRET_KEY = os.environ.get("SHOP_KEY", "kq8Wm2Zr5Tt7Yb1Nc4Vx6Ls9Pd3Fg0Hj-long-e
 def test_the_line_is_that_of_the_statement_that_ran(new_project):
     folder = new_project(f"DEBUG = True\n{BRANCHES}", KEY)
     (folder / "site.env").write_text("")
-    items = found(folder)
+    items = findings_of(folder)
     assert items["security.W018"] == line(folder, "shop/settings.py", "DEBUG = True")
     assert items["no-referrer"] == line(folder, "shop/settings.py", "no-referrer")
     assert items["mail-not-sent"] == line(folder, "shop/settings.py", "console")
     assert items["secret-key-in-code"] == line(folder, "shop/settings.py", "SHOP_KEY")
     (folder / "site.env").write_text(f"SHOP_MODE=production\nSHOP_KEY={'xyzzy-0123456789' * 5}\n")
-    assert not {"security.W018", "no-referrer", "mail-not-sent", "secret-key-in-code"} & found(folder).keys()
+    assert not {"security.W018", "no-referrer", "mail-not-sent", "secret-key-in-code"} & findings_of(folder).keys()
 
 
 def test_mail_to_the_console_while_debug_is_on_is_right(new_project):
     console = 'EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"'
     folder = new_project(f"DEBUG = True\nif DEBUG:\n    {console}\n")
-    assert "mail-not-sent" not in found(folder)
+    assert "mail-not-sent" not in findings_of(folder)
 
 
 VARIABLES = """
@@ -531,7 +531,7 @@ def test_a_redis_that_knows_no_hello_is_told_from_one_that_is_down(new_project, 
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}) as server:
         try:
             until(lambda: port in listening(), "redis listens")
-            items = found(folder)
+            items = findings_of(folder)
         finally:
             server.terminate()
     assert items["redis-hello"] == line(folder, "shop/settings.py", "CACHES")

@@ -55,11 +55,11 @@ ADMIN = "path('admin/', admin.site.urls)"
 
 @pytest.fixture
 def make(tmp_path, tmp_path_factory):
-    def made(patterns, settings="", description=""):
+    def write(patterns, settings="", description=""):
         urls = f"{HEAD}urlpatterns = {patterns}\n"
         return projects.write(tmp_path / "shop", tmp_path_factory, settings, description, urls)
 
-    return made
+    return write
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def site(last_pages=None, links=""):
         return links + (f'<a href="{path}page/{last}/">Last</a>' if last > 1 else "")
 
     paths = []
-    page.asked = paths
+    page.paths = paths
     return page
 
 
@@ -70,13 +70,13 @@ def test_steps_become_addresses(lines, expected):
 def test_static_files_between_do_not_change_the_page():
     page = site(links=LINKS)
     assert steps("/posts/", "static:site.js", "link:/posts/:2", page=page)[-1] == "/posts/7/"
-    assert page.asked == ["/posts/"]
+    assert page.paths == ["/posts/"]
 
 
 def test_a_page_is_looked_at_once():
     page = site({"posts": 9}, LINKS)
     steps("/posts/", "page:/posts/:2", "page:/posts/:50%", "/posts/", "link:/posts/:1", page=page)
-    assert page.asked == ["/posts/"]
+    assert page.paths == ["/posts/"]
 
 
 @pytest.mark.parametrize(
