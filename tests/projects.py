@@ -18,7 +18,7 @@ from tests import once
 NewProject = Callable[..., Path]
 
 # What a project says that reads its key from a file of variables.
-SAID = """
+DESCRIPTION = """
 [project]
 name = "shop"
 dependencies = ["Django"]

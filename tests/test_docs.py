@@ -53,7 +53,7 @@ def reference(tmp_path_factory):
     return lambda kind, name: (folder / kind / f"{name}.md").read_text("utf-8")
 
 
-def test_a_second_build_leaves_the_pages_alone_that_the_first_one_reads(tmp_path):
+def test_a_second_build_does_not_touch_the_pages_that_the_first_one_reads(tmp_path):
     def write():
         write_reference(tmp_path)
         return {page: page.stat().st_mtime_ns for page in tmp_path.rglob("*.md")}

@@ -22,13 +22,13 @@ def budget(tmp_path):
     python.chmod(0o755)
     (tmp_path / "venv" / ".installed").touch()
 
-    def ask(*variables: str) -> str:
+    def max_time(*variables: str) -> str:
         argv = ["make", "bench", f"VENV={tmp_path}/venv", f"RUN_DIR={tmp_path}/run", *variables]
         inherited = {name: value for name, value in os.environ.items() if name not in ("BUDGET", "MAKEFLAGS")}
         done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True, check=True, env=inherited)
         return re.search(r"--max-time (\S+)", done.stdout)[1]
 
-    return ask
+    return max_time
 
 
 def test_what_came_before_the_rounds_is_taken_off_their_time(budget):
@@ -95,7 +95,7 @@ def test_mod_wsgi_is_built_once_and_when_apache_is_there(make_output, tmp_path, 
     assert BUILDS not in make_output(target)
 
 
-def test_a_build_that_fails_is_said_and_tried_again(make_output, tmp_path):
+def test_a_build_that_fails_is_reported_and_tried_again(make_output, tmp_path):
     program(tmp_path / "path/apxs")
     assert "make: mod_wsgi could not be built; its stacks will be skipped" in make_output("venv")
     program(tmp_path / "venv/bin/python.built", BUILT)

@@ -34,7 +34,7 @@ def tried(sql: str = "SELECT 1") -> dict[str, Any]:
             result: Any = cursor.fetchone()[0]
     except Error as error:
         result = type(error).__name__
-    return {"found": result, "seconds": time.monotonic() - begun}
+    return {"value": result, "seconds": time.monotonic() - begun}
 
 
 @command
@@ -43,7 +43,7 @@ def parameters() -> dict[str, Any]:
     from django.db import connection
 
     names = ("statement_timeout", "work_mem")
-    return {"driver": connection.Database.__name__} | {name: tried(f"SHOW {name}")["found"] for name in names}
+    return {"driver": connection.Database.__name__} | {name: tried(f"SHOW {name}")["value"] for name in names}
 
 
 @command
@@ -61,7 +61,7 @@ def stopped_server() -> Iterator[None]:
     """Stop the processes of the server until the block ends; the connection stays, as between two requests."""
     import psutil
 
-    server = psutil.Process(tried("SELECT pg_backend_pid()")["found"]).parent()
+    server = psutil.Process(tried("SELECT pg_backend_pid()")["value"]).parent()
     processes = [server, *server.children()]
     for process in processes:
         process.send_signal(signal.SIGSTOP)
@@ -110,7 +110,7 @@ def hung() -> dict[str, Any]:
         connection.close()
         refused = tried()
     deadline = time.monotonic() + 20
-    while (after := tried())["found"] != 1 and time.monotonic() < deadline:
+    while (after := tried())["value"] != 1 and time.monotonic() < deadline:
         connection.close()
         time.sleep(0.1)
     return {"established": established, "connecting": connecting, "refused": refused, "after": after}
@@ -135,16 +135,16 @@ def responding() -> dict[str, Any]:
         ("killed before", ""),
     ):
         if not sql:
-            pid = tried("SELECT pg_backend_pid()")["found"]
+            pid = tried("SELECT pg_backend_pid()")["value"]
             with other.cursor() as cursor:
                 cursor.execute(kill.format(pid))
             sql = "SELECT 1"
-        failed = tried(sql)["found"]
+        failed = tried(sql)["value"]
         with other.cursor() as cursor:
             cursor.execute("SELECT 1")
             seen = cursor.fetchone()[0]
         close_old_connections()
-        results[name] = [failed, seen, tried()["found"]]
+        results[name] = [failed, seen, tried()["value"]]
     other.close()
     return results
 
@@ -154,14 +154,14 @@ def greenlets() -> dict[str, Any]:
     """A greenlet of gunicorn's gevent worker, which has patched Python before, waits for a lock of another one."""
     from gevent import spawn
 
-    held = tried("SELECT 'held' FROM pg_advisory_lock(7)")["found"]
+    held = tried("SELECT 'held' FROM pg_advisory_lock(7)")["value"]
     waits = spawn(tried, "SELECT 'had' FROM pg_advisory_lock(7)")
     waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    while not waits.ready() and tried(waiting)["found"] != 1:
+    while not waits.ready() and tried(waiting)["value"] != 1:
         pass
-    freed = tried("SELECT pg_advisory_unlock(7)")["found"]
+    freed = tried("SELECT pg_advisory_unlock(7)")["value"]
     waits.join()
-    return {"held": held, "freed": freed, "had": waits.value["found"]}
+    return {"held": held, "freed": freed, "had": waits.value["value"]}
 
 
 @command
@@ -170,7 +170,7 @@ def pool() -> dict[str, Any]:
     from django.db import connection
 
     def use() -> None:
-        values.append(tried("SELECT 'slept' FROM pg_sleep(0.2)")["found"])
+        values.append(tried("SELECT 'slept' FROM pg_sleep(0.2)")["value"])
         connection.close()
 
     values: list[Any] = []
@@ -182,7 +182,7 @@ def pool() -> dict[str, Any]:
             thread.join()
     connection_count = connection.pool.get_stats()["connections_num"]
     connection.close_pool()
-    return {"found": values, "made": connection_count}
+    return {"values": values, "connections": connection_count}
 
 
 def main(name: str) -> None:

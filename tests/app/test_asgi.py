@@ -42,7 +42,7 @@ async def main():
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(application), base_url="http://127.0.0.1") as client:
         return await asyncio.gather(*(client.get("/at-once") for _ in range(8)))
 
-statuses = [answer.status_code for answer in asyncio.run(main())]
+statuses = [response.status_code for response in asyncio.run(main())]
 print(json.dumps([statuses, most, settings.DATABASES["default"]["CONN_MAX_AGE"]]))
 """
 

@@ -56,7 +56,7 @@ def test_the_planner_knows_the_tables(site_database):
         assert {name for (name,) in cursor.fetchall()} >= {"benchapp_author", "benchapp_post", "benchapp_comment"}
 
 
-def test_force_replaces_all_rows_and_leaves_accounts_alone(site_database):
+def test_force_replaces_all_rows_and_keeps_accounts(site_database):
     user = get_user_model().objects.create_user("reader", password="a quiet evening 7")
     load_rows(1000)
     Comment.objects.create(post=Post.objects.first(), user=user, name="reader", body="Yes.", rating=5)

@@ -82,7 +82,7 @@ def test_real_address_replaces_the_peer_when_it_is_one(header: str, expected: st
     ("variables", "seen"),
     [({}, (False, "127.0.0.1")), ({"BENCHAPP_BEHIND_PROXY": "1"}, (True, "203.0.113.9"))],
 )
-def test_headers_of_a_proxy_are_trusted_where_there_is_one(
+def test_headers_of_a_proxy_are_trusted_if_there_is_one(
     client: Client, site_with: Site, db: None, variables: dict[str, str], seen: tuple[bool, str]
 ):
     forwarded = {"X-Forwarded-Proto": "https", "X-Real-IP": "203.0.113.9", "X-Forwarded-Host": "evil.example"}

@@ -181,7 +181,7 @@ def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
     assert laid_over(more=textwrap.dedent(lines))["COMPRESS_ROOT"] == "/srv/shop/static"
 
 
-def test_logs_and_file_caches_go_elsewhere_where_it_is_only_tried(laid_over, tmp_path):
+def test_logs_and_file_caches_go_elsewhere_if_it_is_only_tried(laid_over, tmp_path):
     settings = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
     assert settings["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
     assert settings["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
@@ -237,7 +237,7 @@ STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, 
 """
 
 
-def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_path):
+def test_if_it_is_only_tried_nothing_of_its_production_is_touched(laid_over, tmp_path):
     tried = {"BENCHAPP_FILES": str(tmp_path), "BENCHAPP_REMOTE_STORAGES": '["staticfiles"]'}
     settings = laid_over("benchapp_overlay", OUTSIDE, **tried)
     backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in settings["CACHES"].items()}
@@ -268,7 +268,7 @@ def test_celery_has_no_broker_wherever_the_project_names_it(monkeypatch, tmp_pat
     assert os.environ.get("CELERY_BROKER_URL") == {"0": "memory://", "1": None}[outside]
 
 
-def test_where_it_is_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_path):
+def test_if_it_is_only_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_path):
     lines = """
     MAILERS = {"default": {"OPTIONS": {"host": "smtp.example"}},
                "files": {"BACKEND": "django.core.mail.backends.filebased.EmailBackend"},

@@ -170,14 +170,14 @@ def no_one_waits(machine: Machine, command: str, *words: str, slow_s: int = SLOW
 def row(machine: Machine, what: str, noticed: dict[str, Any], slow_s: int = 0) -> str:
     """A line of a table in Markdown: what visitors noticed of a command, with a request of `slow_s` under way."""
     title = (machine.root / "srv/rendered/INSTALL.md").read_text().partition("\n")[0].removeprefix("# ")
-    lost = f"{len(noticed['failed'])} of {noticed['answers'] + len(noticed['failed'])}"
+    lost = f"{len(noticed['failed'])} of {noticed['responses'] + len(noticed['failed'])}"
     host = f"Debian {machine.release}" if machine.release else "here"
     return f"| {host} | {title} | {what} | {slow_s or '-'} | {lost} | {noticed['longest_s']} | {noticed['down_s']} |"
 
 
 def version(machine: Machine) -> str:
     """The version of the site that serves."""
-    return ask(machine, "/authors/")[1].partition("version:")[2].partition(":")[0]
+    return response_of(machine, "/authors/")[1].partition("version:")[2].partition(":")[0]
 
 
 def deploys(machine: Machine, new: str) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
             noticed.update(json.loads(visitors.stdout.read()))
 
 
-def ask(machine: Machine, path: str, *options: str) -> tuple[int, str]:
+def response_of(machine: Machine, path: str, *options: str) -> tuple[int, str]:
     """The status and the body of a response over HTTPS; a server that has just been started may not listen yet."""
     argv = ["curl", "-sk", "--max-time", "60", "--retry", "5", "--retry-connrefused", "-w", "\n%{http_code}", *options]
     argv += ["--resolve", f"{NAME}:443:127.0.0.1", f"https://{NAME}{path}"]

@@ -88,7 +88,7 @@ def booted(folder: Path, release: int | None = None) -> Iterator[Machine]:
     """A machine over this machine's files, or over the root of a release of Debian, with its changes in `folder`; skips
     the test if none can be booted, and says why. It starts none of the services that are installed here."""
     if os.geteuid() != 0:
-        pytest.skip("a machine is booted by root alone")
+        pytest.skip("only root can boot a machine")
     for name in ("systemd-nspawn", "nsenter", "setpriv"):
         if programs.find([name]) is None:
             pytest.skip(f"program not installed: {name}")

@@ -216,9 +216,9 @@ def serving(host: Host, **env: str):
             # Nginx's processes each leave out an instance that was not there yet.
             for address in inner:
                 wait_for(address.accepts, True, processes.values())
-            wait_for(lambda: ask(host, host.case.project.health, NAME)[0], 200, processes.values())
+            wait_for(lambda: response_of(host, host.case.project.health, NAME)[0], 200, processes.values())
             for name in host.services():
-                notified[name].as_said(host.lines(name, "Type"), processes.values())
+                notified[name].as_declared(host.lines(name, "Type"), processes.values())
             yield processes
         finally:
             supervise.stop(list(processes.values()))
@@ -251,15 +251,15 @@ class Notified:
 
     def __exit__(self, *_: object) -> None:
         # No server here sends signs of life, so that no unit has WatchdogSec=.
-        assert "WATCHDOG=1" not in self._said()
+        assert "WATCHDOG=1" not in self._received()
         self._socket.close()
         self._folder.cleanup()
 
-    def as_said(self, types: list[str], processes) -> None:
+    def as_declared(self, types: list[str], processes) -> None:
         """True if it says that it serves, and its unit waits for that."""
         if types == ["notify"]:
-            wait_for(lambda: "READY=1" in self._said(), True, processes)
-        assert (types == ["notify"]) == ("READY=1" in self._said())
+            wait_for(lambda: "READY=1" in self._received(), True, processes)
+        assert (types == ["notify"]) == ("READY=1" in self._received())
 
     def wait_ready(self) -> None:
         """Return the moment it says that it serves; raises TimeoutError after 40 s without a word."""
@@ -269,7 +269,7 @@ class Notified:
         # With a time limit, recv() would wait whatever its flags say.
         self._socket.settimeout(None)
 
-    def _said(self) -> list[str]:
+    def _received(self) -> list[str]:
         with contextlib.suppress(BlockingIOError):
             while True:
                 self._texts += self._socket.recv(4096, socket.MSG_DONTWAIT).decode().splitlines()
@@ -284,7 +284,7 @@ def wait_for(question, expected, processes, timeout_s=40):
         for process in processes:
             if error := process.died():
                 raise error from None
-        assert time.monotonic() < deadline, f"it answers {got}"
+        assert time.monotonic() < deadline, f"the response is {got}"
         time.sleep(0.05)
         with contextlib.suppress(OSError):
             got = question()
@@ -302,33 +302,33 @@ class SecureConnection(http.client.HTTPSConnection):
         self.sock = self._context.wrap_socket(opened, server_hostname=self.name or None)
 
 
-def ask(host: Host, path: str, name: str) -> tuple[int, str | None]:
+def response_of(host: Host, path: str, name: str) -> tuple[int, str | None]:
     if host.values.names["listener"] == "tls":
-        return _ask(SecureConnection(host.places.port, NAME), path, name)
-    return _ask(http.client.HTTPConnection("127.0.0.1", host.places.port, timeout=30), path, name)
+        return _response_of(SecureConnection(host.places.port, NAME), path, name)
+    return _response_of(http.client.HTTPConnection("127.0.0.1", host.places.port, timeout=30), path, name)
 
 
-def ask_plain(host: Host, path: str, name: str) -> tuple[int, str | None]:
-    return _ask(http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30), path, name)
+def plain_response_of(host: Host, path: str, name: str) -> tuple[int, str | None]:
+    return _response_of(http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30), path, name)
 
 
 def redirects(host: Host, processes: dict[str, supervise.Process]) -> None:
     """Every name of WILDCARD is served over HTTPS, and plain HTTP leads there; no other name is."""
     for name in (NAME, "a.example.com", "example.net", "b.a.example.net"):
         # Of several application servers some may not be up yet.
-        wait_for(lambda name=name: ask(host, "/healthz", name)[0], 200, processes.values())
-        assert ask_plain(host, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
+        wait_for(lambda name=name: response_of(host, "/healthz", name)[0], 200, processes.values())
+        assert plain_response_of(host, "/posts/?a=b", name) == (301, f"https://{name}/posts/?a=b")
     if CHEROKEE not in host.stack.name:
         # A client names the port if it is not 80.
-        assert ask_plain(host, "/posts/?a=b", f"{NAME}:{host.http_port}") == (301, f"https://{NAME}/posts/?a=b")
-        answers_challenges(host)
+        assert plain_response_of(host, "/posts/?a=b", f"{NAME}:{host.http_port}") == (301, f"https://{NAME}/posts/?a=b")
+        serves_challenges(host)
     # Apache has more to say: 421, misdirected.
-    assert ask(host, "/login/", "other.example")[0] in (400, 421)
+    assert response_of(host, "/login/", "other.example")[0] in (400, 421)
     if CHEROKEE not in host.stack.name:
-        assert ask_plain(host, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
+        assert plain_response_of(host, "/", "other.example") in ((400, None), (301, f"https://{NAME}/"))
 
 
-def answers_challenges(host: Host) -> None:
+def serves_challenges(host: Host) -> None:
     """Certbot's files in the webroot are served over plain HTTP; nothing else of that directory is."""
     folder = Path(host.values.names["acme_webroot"])
     challenges = folder / ".well-known" / "acme-challenge"
@@ -383,12 +383,12 @@ def accepts_ciphers(host: Host, ciphers: str) -> bool:
     return True
 
 
-def _ask(connection, path, name):
+def _response_of(connection, path, name):
     try:
         connection.request("GET", path, headers={"Host": name})
         response = connection.getresponse()
         return response.status, response.getheader("Location")
     except TimeoutError as error:
-        raise AssertionError("no answer in time") from error
+        raise AssertionError("no response in time") from error
     finally:
         connection.close()

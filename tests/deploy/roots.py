@@ -35,7 +35,7 @@ APT::Periodic::Enable "0";
 def debian(release: int) -> Path:
     """The root of a release; skips the test if it cannot be made, and says why."""
     if os.geteuid() != 0:
-        pytest.skip("a machine is booted by root alone")
+        pytest.skip("only root can boot a machine")
     needs("mmdebstrap")
     codename = catalog.read().releases[release].codename
     cached = [*FOR_ALL, *SERVERS, *DATABASE, "redis-server" if release == 12 else "valkey-server"]

@@ -19,7 +19,6 @@ from tests.deploy.installing import (
     RENEWED,
     SOURCE,
     add_slow_page,
-    ask,
     blocks,
     boots,
     commit,
@@ -31,6 +30,7 @@ from tests.deploy.installing import (
     refused,
     release,
     render,
+    response_of,
     row,
     version,
     visited,
@@ -60,10 +60,10 @@ def host(tmp_path_factory, request):
 
 
 def test_the_note_ends_with_a_site_that_serves(host):
-    assert ask(host, "/healthz")[0] == 200
-    status, page = ask(host, "/")
+    assert response_of(host, "/healthz")[0] == 200
+    status, page = response_of(host, "/")
     assert status == 200 and "<html" in page
-    assert ask(host, "/static/small.txt")[0] == 200
+    assert response_of(host, "/static/small.txt")[0] == 200
 
 
 def test_certbot_got_its_response_and_its_certificate_is_served(host):
@@ -85,13 +85,13 @@ def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
         host.run("benchapp-certificate /srv/certificate")
     print(row(host, "configuration and certificate", noticed))
     assert noticed["failed"] == []
-    assert noticed["answers"] > 12
+    assert noticed["responses"] > 12
     assert host.main_process("benchapp-gunicorn") != before
     assert hsts(host) == "max-age=600"
 
 
 def hsts(host: Machine) -> str:
-    headers = ask(host, "/", "-o", "/dev/null", "-D", "-")[1]
+    headers = response_of(host, "/", "-o", "/dev/null", "-D", "-")[1]
     return re.search(r"(?im)^strict-transport-security: ([^;\s]*)", headers)[1]
 
 
@@ -131,19 +131,19 @@ def test_each_day_sessions_are_cleared_and_a_backup_is_made_that_can_be_put_back
     assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(1,)]"
     host.run(f"benchapp-restore --force {backup}")
     assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(0,)]"
-    assert ask(host, "/readyz")[0] == 200
+    assert response_of(host, "/readyz")[0] == 200
     assert host.run("systemctl list-units --failed --no-legend 'benchapp*'") == ""
 
 
 def test_logs_are_rotated_and_written_on(host):
     if programs.find(["logrotate"]) is None:
         pytest.skip("program not installed: logrotate")
-    ask(host, "/before")
+    response_of(host, "/before")
     host.run("logrotate --force /etc/logrotate.d/benchapp")
     log = host.root / "var/log/benchapp/access.log"
 
     def written() -> bool:
-        ask(host, "/after")
+        response_of(host, "/after")
         return log.exists() and "/after" in log.read_text()
 
     until(written, "a line in the new log")
@@ -213,7 +213,7 @@ def test_after_the_check_the_site_still_takes_bodies(host):
     assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]
     body = host.root / "tmp" / "body"
     body.write_bytes(b"x" * 1_500_000)
-    assert ask(host, "/", "--data-binary", f"@{body}")[0] == 403
+    assert response_of(host, "/", "--data-binary", f"@{body}")[0] == 403
 
 
 def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_serves(host):
@@ -222,11 +222,11 @@ def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_ser
     boots(host)
     # Each unit says when it serves.
     host.run("systemctl start benchapp-gunicorn benchapp-nginx")
-    assert ask(host, "/healthz")[0] == 200
+    assert response_of(host, "/healthz")[0] == 200
 
 
 def hashed_style(host: Machine) -> str:
-    return re.search(r"/static/[\w/.-]+\.[0-9a-f]{12}\.css", ask(host, "/authors/")[1])[0]
+    return re.search(r"/static/[\w/.-]+\.[0-9a-f]{12}\.css", response_of(host, "/authors/")[1])[0]
 
 
 def test_a_deploy_and_a_rollback_lose_no_request(host):
@@ -241,10 +241,10 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
     # Both releases have the same packages.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert old != new
-    assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
+    assert [response_of(host, path)[0] for path in (old, new)] == [200, 200]
     assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {"1", "2"}
     assert hashed_style(host) == old
-    assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
+    assert [response_of(host, path)[0] for path in (old, new)] == [200, 200]
 
 
 def test_a_release_that_does_not_import_changes_nothing(host):
@@ -350,7 +350,7 @@ def test_a_wrong_command_is_one_line(host, command, message):
 def request_ids(host: Machine, *options: str) -> list[str]:
     """The ids that the response of a page has which fails."""
     # Otherwise curl tries again after a 500.
-    status, headers = ask(host, "/fails/", "--retry", "0", "-o", "/dev/null", "-D", "-", *options)
+    status, headers = response_of(host, "/fails/", "--retry", "0", "-o", "/dev/null", "-D", "-", *options)
     assert status == 500
     return re.findall(r"(?im)^x-request-id: (.*?)\r?$", headers)
 
@@ -421,7 +421,7 @@ def test_a_new_release_and_new_files_of_the_web_server_are_installed_at_once(wor
     body = working.root / "tmp" / "body"
     body.write_bytes(b"x" * 1_500_000)
     # A process of before the reload takes connections until those of the new files have started.
-    until(lambda: ask(working, "/", "--data-binary", f"@{body}")[0] == 413, "the limit of the new file")
+    until(lambda: response_of(working, "/", "--data-binary", f"@{body}")[0] == 413, "the limit of the new file")
 
 
 def in_service(host: Machine) -> str:

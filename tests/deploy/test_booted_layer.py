@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import programs
-from tests.deploy.installing import NAME, RENEWED, SOURCE, ask, blocks, boots, install, prepare, release, render
+from tests.deploy.installing import NAME, RENEWED, SOURCE, blocks, boots, install, prepare, release, render, response_of
 from tests.deploy.machine import Machine, booted
 from tests.waiting import until
 
@@ -27,7 +27,7 @@ def host(tmp_path_factory):
 
 
 def status(host: Machine, path: str) -> int:
-    return ask(host, path)[0]
+    return response_of(host, path)[0]
 
 
 def test_after_a_boot_it_serves(host):
@@ -41,14 +41,14 @@ def test_after_a_boot_it_serves(host):
 
 def test_tls_ends_before_the_cache(host):
     """With the certificate that certbot handed over, over HTTP/2; and plain HTTP leads there."""
-    shown = ask(host, "/", "-o", "/dev/null", "-D", "-", "--http2")[1]
+    shown = response_of(host, "/", "-o", "/dev/null", "-D", "-", "--http2")[1]
     assert shown.startswith("HTTP/2 200")
     assert "strict-transport-security: max-age=300" in shown
     served = f"openssl s_client -connect 127.0.0.1:443 -servername {NAME} < /dev/null 2> /dev/null"
     assert host.run(f"{served} | openssl x509 -noout -serial") == host.run(f"openssl x509 -noout -serial -in {RENEWED}")
     plain = f"curl -s -o /dev/null -w '%{{http_code}} %{{redirect_url}}' --resolve {NAME}:80:127.0.0.1 http://{NAME}/a"
     assert host.run(plain) == f"301 https://{NAME}/a"
-    assert ask(host, "/", "-H", "Host: other.example")[0] == 400
+    assert response_of(host, "/", "-H", "Host: other.example")[0] == 400
 
 
 def test_the_check_says_which_log_is_not_its_writers(host):

@@ -8,13 +8,13 @@ from bench.serve.project.opened import open_project
 from tests.deploy.installing import (
     SERVERS,
     SOURCE,
-    ask,
     commit,
     impatient_deploy,
     install,
     prepare,
     refused,
     replace,
+    response_of,
     uninstall,
     version,
     visited,
@@ -35,7 +35,7 @@ def host(tmp_path_factory):
         yield machine
 
 
-def test_uwsgi_stops_whenever_it_is_told_to_and_a_restart_loses_no_request(host):
+def test_uwsgi_stops_at_any_moment_and_a_restart_loses_no_request(host):
     uninstall(host)
     install(host, "nginx-uwsgi")
     # What has not loaded the application yet ends as well.
@@ -128,12 +128,12 @@ def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
     install(host, "nginx-gunicorn", project=open_project(folder))
     host.run("touch /etc/benchapp/maintenance")
     # Not tried again: curl would wait as long as the page's Retry-After says.
-    assert [ask(host, path, "--retry", "0")[0] for path in ("/", "/.health", "/.ready")] == [503, 200, 200]
+    assert [response_of(host, path, "--retry", "0")[0] for path in ("/", "/.health", "/.ready")] == [503, 200, 200]
     before = host.main_process("benchapp-gunicorn")
     assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
     assert host.main_process("benchapp-gunicorn") != before
     host.run("rm /etc/benchapp/maintenance")
-    assert ask(host, "/")[0] != 503
+    assert response_of(host, "/")[0] != 503
 
 
 @pytest.mark.usefixtures("own_var")
@@ -145,12 +145,12 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     uninstall(host)
     replace(host, folder)
     install(host, "nginx-gunicorn", project=open_project(folder))
-    assert ask(host, "/who/")[0] == 200
+    assert response_of(host, "/who/")[0] == 200
     assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.serve.inside'").stdout
     # Its own packages, and its database beside the releases.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
-    assert ask(host, "/static/admin/css/base.css")[0] == 200
+    assert response_of(host, "/static/admin/css/base.css")[0] == 200
     checked = host.run("benchapp-check").splitlines()
     assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]
 
@@ -176,10 +176,10 @@ def test_a_project_runs_its_own_settings_on_a_plain_host(host, new_project):
     uninstall(host)
     replace(host, folder)
     install(host, "nginx-gunicorn", project=open_project(folder, plain=True))
-    assert ask(host, "/who/")[0] == 200
+    assert response_of(host, "/who/")[0] == 200
     settings = host.run("benchapp-manage shell -c 'from django.conf import settings; print(settings.SETTINGS_MODULE)'")
     assert settings.strip().splitlines()[-1] == "shop.settings"
-    assert ask(host, "/static/admin/css/base.css")[0] == 200
+    assert response_of(host, "/static/admin/css/base.css")[0] == 200
     assert host.try_run("ls /etc/benchapp/python").returncode != 0
     assert host.run("benchapp-check").splitlines() == [
         "ok    benchapp-gunicorn",

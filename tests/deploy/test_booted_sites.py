@@ -85,8 +85,8 @@ def test_one_site_serves_whatever_becomes_of_the_other(host):
 
 
 def test_the_application_reaches_its_database_through_pgbouncer(host):
-    asking = " & ".join([ASK.format(name="shop", path="/readyz")] * 12)
-    host.run(f"{asking}; wait")
+    requests = " & ".join([ASK.format(name="shop", path="/readyz")] * 12)
+    host.run(f"{requests}; wait")
     count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop-app'"
     assert 0 < int(host.run(f'runuser -u postgres -- psql -At -c "{count}"')) <= POOL
     host.run("systemctl stop shop-pgbouncer")

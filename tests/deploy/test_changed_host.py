@@ -15,13 +15,13 @@ from tests.deploy.installing import (
     SOURCE,
     UVICORN,
     add_slow_page,
-    ask,
     boots,
     commit,
     no_one_waits,
     prepare,
     release,
     render,
+    response_of,
     row,
     visited,
 )
@@ -188,11 +188,11 @@ def test_a_refused_release_leaves_the_servers_of_before(host):
     done = host.try_run(INSTALL)
     assert done.returncode == 1 and "No module named 'nosuch'" in done.stdout
     assert host.run("systemctl list-units --no-legend --plain 'benchapp-*.service' | cut -d ' ' -f 1") == before
-    assert ask(host, "/authors/")[0] == 200
+    assert response_of(host, "/authors/")[0] == 200
     views.write_text(right)
     commit(host, "repaired")
     assert host.run(INSTALL).endswith(" serves\n")
-    assert ask(host, "/authors/")[0] == 200
+    assert response_of(host, "/authors/")[0] == 200
 
 
 def test_a_change_of_the_stack_that_is_taken_back_leaves_nothing(host):

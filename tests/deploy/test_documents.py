@@ -52,7 +52,7 @@ def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if name in top or name.startswith(".")}
 
 
-def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
+def test_the_document_shows_a_stack_and_a_variant_with_a_separate_file():
     assert [name for _, name in FILES] == [
         "deploy/stacks/mine/stack.toml",
         "deploy/stacks/nginx-waitress-one/stack.toml",

@@ -274,14 +274,14 @@ def handshakes(host: Host) -> None:
     assert accepts_ciphers(host, host.values.names["tls_ciphers"])
     versions = (ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
     assert [resumes(host, version) for version in versions] == [None, True, True]
-    assert asks_for(host, NAME) == 200
-    assert asks_for(host, FOREIGN) is None
-    assert asks_for(host, "") == (200 if host.stack.name == LIGHTTPD else None)
+    assert status_for(host, NAME) == 200
+    assert status_for(host, FOREIGN) is None
+    assert status_for(host, "") == (200 if host.stack.name == LIGHTTPD else None)
     # A name of ours in the handshake opens no other host.
     assert curl(host, "/login/", "-H", f"Host: {FOREIGN}").status in (400, 421)
 
 
-def asks_for(host: Host, name: str) -> int | None:
+def status_for(host: Host, name: str) -> int | None:
     """The status for a client that names `name` in the handshake, and for ours after it; None when refused."""
     connection = SecureConnection(host.places.port, name)
     try:

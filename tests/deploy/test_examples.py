@@ -14,7 +14,7 @@ def test_the_examples_are_the_stacks_of_the_readme():
 
 
 @pytest.mark.parametrize("stack", examples.stacks())
-def test_an_example_is_what_is_rendered_where_nothing_is_installed(stack, monkeypatch, tmp_path):
+def test_an_example_is_what_is_rendered_if_nothing_is_installed(stack, monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "find", lambda *_: None)
     monkeypatch.setattr(programs, "module", lambda *_: None)
     examples.render(stack, tmp_path / stack)

@@ -82,9 +82,9 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
         "import json, django; django.setup()\n"
         "from django.test import Client\n"
         "from django.conf import settings\n"
-        "answer = Client().get('/authors/', secure=True, headers={'host': settings.ALLOWED_HOSTS[0]})\n"
-        "assert answer.status_code == 200\n"
-        "print(json.dumps(dict(answer.headers)))\n"
+        "response = Client().get('/authors/', secure=True, headers={'host': settings.ALLOWED_HOSTS[0]})\n"
+        "assert response.status_code == 200\n"
+        "print(json.dumps(dict(response.headers)))\n"
     )
     names = {**chosen.names, **values.derived(chosen.names)}
     given = {name: render.text(value, names, name) for name, value in chosen.env.items()}
@@ -202,7 +202,7 @@ def names_share_a_page(client: httpx2.Client) -> None:
     first = status_and_rendering("example.org")
     for name in ("example.org", "a.example.com", "b.a.example.com:8080"):
         status, rendering = status_and_rendering(name)
-        assert (status, rendering in (None, first[1])) == (200, True), f"{name} is answered from the cache"
+        assert (status, rendering in (None, first[1])) == (200, True), f"{name} comes from the cache"
     for name in ("evil.test", "a.example.com.evil.test", "exampleXorg", "a.exampleXcom"):
         assert status_and_rendering(name)[0] == 400, name
 

@@ -32,7 +32,7 @@ from tests.projects import write
 
 pytestmark = pytest.mark.servers
 
-SAID = """
+DESCRIPTION = """
 [project]
 name = "shop"
 dependencies = ["Django"]
@@ -193,7 +193,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> UnderTest:
-    folder = write(tmp_path_factory.mktemp("needs") / "shop", tmp_path_factory, SETTINGS, SAID, URLS)
+    folder = write(tmp_path_factory.mktemp("needs") / "shop", tmp_path_factory, SETTINGS, DESCRIPTION, URLS)
     (folder / "shop" / "asgi.py").write_text(ECHO)
     assets = folder / "assets"
     assets.mkdir()
@@ -243,12 +243,12 @@ def test_no_layer_holds_a_streamed_response_back(served):
 @over([*STACKS, *LAYERED])
 def test_slashes_mean_the_same_or_are_refused(served):
     for path, seen in SEEN.items():
-        status, page = answer(served.url, path)
+        status, page = response_of(served.url, path)
         expected = OWN.get(served.stack, {}).get(path, seen)
         assert status in REFUSED or (status, page) == (200, f"saw {expected}"), path
 
 
-def answer(url: str, path: str) -> tuple[int, str]:
+def response_of(url: str, path: str) -> tuple[int, str]:
     """Status and page for a path as it stands, which httpx2 would change."""
     parts = httpx2.URL(url)
     connection = http.client.HTTPConnection(parts.host, parts.port, timeout=60)
@@ -359,7 +359,7 @@ def test_a_response_to_head_leaves_nothing_for_the_next_request(served):
 @over(STACKS)
 def test_a_broken_escape_is_never_the_home_page(served):
     for path in ("/%", "/%zz/"):
-        status, _ = answer(served.url, path)
+        status, _ = response_of(served.url, path)
         assert status in REFUSED, path
 
 
@@ -370,7 +370,7 @@ def test_no_header_of_a_client_says_that_it_came_over_tls(served):
 
 
 @over(ASGI, shows=lambda name: {name})
-def test_a_websocket_reaches_a_project_that_speaks_it_and_is_refused_where_it_does_not(served):
+def test_a_websocket_reaches_a_project_that_speaks_it_and_is_refused_by_others(served):
     before = tracebacks(served.logs)
     with shaken(served.url, "/chat/") as opened:
         assert status_of(opened) == 101
@@ -412,7 +412,7 @@ def frame(text: bytes) -> bytes:
     return b"\x81" + bytes([0x80 | len(text)]) + MASK + masked
 
 
-ASKS = """
+VIEWS = """
 from django.http import HttpResponse
 from django.urls import path
 
@@ -431,7 +431,7 @@ def test_uploads_that_a_view_protects_are_sent_when_it_says_so_only(new_project)
     runnable("nginx-gunicorn")
     media = "MEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'uploads'"
     folder = new_project(media, '[tool.benchapp]\nprotected = "/protected/"\n')
-    (folder / "shop" / "urls.py").write_text(ASKS)
+    (folder / "shop" / "urls.py").write_text(VIEWS)
     (folder / "uploads").mkdir()
     (folder / "uploads" / "a.html").write_text("secret")
     with deployment.deployed(must_resolve(open_project(folder), "nginx-gunicorn", changes=ONE)) as running:

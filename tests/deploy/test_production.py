@@ -23,10 +23,10 @@ from tests.deploy.production_host import (
     Host,
     Notified,
     accepts_ciphers,
-    ask,
     redirects,
     refused_by_servers,
     refused_by_systemd,
+    response_of,
     serving,
     start,
 )
@@ -118,7 +118,7 @@ def finished_while_stopping(host: Host, server: str) -> bool:
     """
     units = [name for name in host.services() if name.split("-")[1] == server]
     with serving(host, BENCHAPP_PROBES="1") as processes, ThreadPoolExecutor(1) as pool:
-        response = pool.submit(lambda: ask(host, "/__probe__/slow/3000/page/", NAME)[0])
+        response = pool.submit(lambda: response_of(host, "/__probe__/slow/3000/page/", NAME)[0])
         with contextlib.suppress(TimeoutError):
             response.result(timeout=1.5)
         for name in units:
@@ -233,7 +233,7 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(make_host, tmp_path):
     assert "nginx.conf test failed" in lines[-1]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a file is given to another user by root alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 def test_the_check_finds_a_log_of_another_user(make_host):
     """Its server would end, and be started again for ever: no test of a server's own opens the log."""
     host = make_host("nginx-uwsgi")

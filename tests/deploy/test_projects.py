@@ -116,7 +116,7 @@ from django.http import HttpResponse, JsonResponse
 from django.urls import path
 
 
-def answered(request, status=200, **_):
+def shown(request, status=200, **_):
     return JsonResponse({"path": request.path}, status=status)
 
 
@@ -126,18 +126,18 @@ def page(request):
 
 def minified(get_response):
     def middleware(request):
-        answer = get_response(request)
-        answer["Content-Security-Policy"] = f"script-src 'nonce-{secrets.token_hex(8)}'"
-        answer["X-Request-Id"] = secrets.token_hex(8)
-        if answer["Content-Type"].startswith("text/html") and not answer.streaming:
-            answer.content = re.sub(rb"\\s+", b" ", answer.content)
-        return answer
+        response = get_response(request)
+        response["Content-Security-Policy"] = f"script-src 'nonce-{secrets.token_hex(8)}'"
+        response["X-Request-Id"] = secrets.token_hex(8)
+        if response["Content-Type"].startswith("text/html") and not response.streaming:
+            response.content = re.sub(rb"\\s+", b" ", response.content)
+        return response
     return middleware
 
 
-urlpatterns = [path("", answered), path("page/", page)]
-handler404 = lambda request, exception: answered(request, 404)
-handler500 = lambda request: answered(request, 500)
+urlpatterns = [path("", shown), path("page/", page)]
+handler404 = lambda request, exception: shown(request, 404)
+handler500 = lambda request: shown(request, 500)
 """
 API_SETTINGS = """
 INSTALLED_APPS = []
@@ -182,7 +182,7 @@ def fragments_project() -> Iterator[Path]:
         yield folder
 
 
-def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_project):
+def test_fragments_of_the_project_are_stored_in_the_service_of_the_layer(fragments_project):
     """All processes share one memcached; without the layer the project's own cache stays, one for each."""
     needs("memcached")
     opened = open_project(fragments_project)
@@ -212,7 +212,7 @@ def test_a_cookie_that_is_set_around_django_reaches_one_visitor_only(stack, laye
     assert len(set(given)) == len(given)
 
 
-def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
+def test_an_interface_with_separate_middleware_and_without_sessions_is_right():
     """JSON, headers that are new with each response, an ETag for GET only, and a minifier that changes all bytes."""
     runnable("nginx-gunicorn", "page-cache")
     with started_project("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
@@ -282,7 +282,7 @@ def test_interrupted_it_leaves_nothing(project):
     assert tree(project) == before
 
 
-def test_accounts_that_are_not_there_are_said_before_anything_starts(project):
+def test_accounts_that_are_not_there_are_reported_before_anything_starts(project):
     done = command("-m", "bench", "verify", "gunicorn", "--layer", "none", "--project", str(project))
     assert done.returncode == 2
     message = "benchapp verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"

@@ -40,14 +40,14 @@ class Visitors:
     def __init__(self, url: str):
         self.url = url
         self.failed: list[str] = []
-        self.answered = 0
+        self.responses = 0
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._visit, args=(keep,)) for keep in (False, True)]
 
     def __enter__(self) -> Visitors:
         for thread in self._threads:
             thread.start()
-        until(lambda: self.answered > 5, "answers")
+        until(lambda: self.responses > 5, "responses")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,16 +56,16 @@ class Visitors:
             thread.join()
 
     def _visit(self, keep: bool) -> None:
-        client = client_of(self.url, timeout=60) if keep else anew(self.url)
+        client = client_of(self.url, timeout=60) if keep else client_without_keep_alive(self.url)
         while not self._over.wait(PAUSE_S):
             for path in PATHS:
                 try:
-                    self._note(path, self._answer(client, path, keep))
+                    self._note(path, self._get(client, path, keep))
                 except httpx2.HTTPError as error:
                     self.failed.append(f"{path}: {error!r}")
         client.close()
 
-    def _answer(self, client: httpx2.Client, path: str, keep: bool) -> httpx2.Response:
+    def _get(self, client: httpx2.Client, path: str, keep: bool) -> httpx2.Response:
         try:
             return client.get(path)
         except (httpx2.RemoteProtocolError, httpx2.ReadError):
@@ -75,19 +75,19 @@ class Visitors:
             return get(self.url + path, timeout=60)
 
     def _note(self, path: str, response: httpx2.Response) -> None:
-        self.answered += 1
+        self.responses += 1
         if response.status_code != 200:
             self.failed.append(f"{path}: {response.status_code}")
 
 
-def anew(url: str) -> httpx2.Client:
+def client_without_keep_alive(url: str) -> httpx2.Client:
     """A visitor with a new connection for each request."""
     return client_of(url, timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def workers(url: str) -> set[int]:
     """The processes of the application that respond."""
-    with anew(url) as client:
+    with client_without_keep_alive(url) as client:
         return {client.get("/__probe__/inside").json()["process_id"] for _ in range(12)}
 
 
@@ -98,7 +98,7 @@ def test_a_reload_loses_no_request_and_serves_the_new_release(stack, layer, site
     case = resolved(stack, layer, database_url=site_url, changes={"stop_timeout_s": 10, **FEW})
     with deployment.deployed(case, releases=True) as running:
         before = workers(running.url)
-        with anew(running.url) as client:
+        with client_without_keep_alive(running.url) as client:
             old = page(client)
         versions = Versions(running.releases)
         new = versions.new()
@@ -147,11 +147,11 @@ def slow_request(url: str) -> Iterator[list[int | str]]:
         except httpx2.TransportError as error:
             statuses.append(str(error))
 
-    asking = threading.Thread(target=request)
-    asking.start()
+    requesting = threading.Thread(target=request)
+    requesting.start()
     time.sleep(0.5)
     yield statuses
-    asking.join()
+    requesting.join()
 
 
 def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
@@ -161,7 +161,7 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
     def everywhere() -> bool:
         # As often as there may be workers: each of them must have it.
         seen.clear()
-        with anew(url) as client:
+        with client_without_keep_alive(url) as client:
             seen.update(page(client) for _ in range(16))
         return {it[:2] for it in seen} == {("release-2", "release-2")}
 

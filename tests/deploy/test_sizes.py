@@ -57,7 +57,7 @@ while True:
 """
 
 
-def test_stack_layer_and_services_are_inside_and_the_instrument_says_who_is_killed_for_want_of_memory(site_url):
+def test_stack_layer_and_services_are_inside_and_the_instrument_says_who_is_killed_for_lack_of_memory(site_url):
     runnable("nginx-uwsgi", "fragments")
     with Up("nginx-uwsgi", "--layer", "fragments", "--size", "bronze", "--database", site_url) as up:
         assert get(up.url).status_code == 200

@@ -80,7 +80,7 @@ def test_the_servers_accept_their_files(stack, layer):
 
 @pytest.mark.parametrize("stack", few.few([stack for stack in STACKS if stack != ON_POSTGRESQL], few.of_stack))
 def test_a_stack_gives_the_right_responses(stack, site_url, verifier):
-    gives_the_right_answers(stack, "none", site_url, verifier)
+    passes_all_checks(stack, "none", site_url, verifier)
 
 
 def test_the_responses_are_right_on_postgresql_too(postgresql_url, verifier):
@@ -88,17 +88,17 @@ def test_the_responses_are_right_on_postgresql_too(postgresql_url, verifier):
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
         done = command("manage.py", *words, database=postgresql_url)
         assert done.returncode == 0, done.stderr
-    gives_the_right_answers(ON_POSTGRESQL, "none", postgresql_url, verifier)
+    passes_all_checks(ON_POSTGRESQL, "none", postgresql_url, verifier)
 
 
-def gives_the_right_answers(stack: str, layer: str, database: str, verifier: Verifier) -> None:
+def passes_all_checks(stack: str, layer: str, database: str, verifier: Verifier) -> None:
     runnable(stack, layer)
     case = resolved(stack, layer, database_url=database, changes=FEW, env=QUICK_LOGINS)
     with deployment.deployed(case) as running:
-        assert wrong_answers(verifier, running) == []
+        assert failed_checks(verifier, running) == []
 
 
-def wrong_answers(verifier: Verifier, running: Running) -> list[Outcome]:
+def failed_checks(verifier: Verifier, running: Running) -> list[Outcome]:
     """The checks that fail on a deployment."""
     outcomes = verifier.verify(running)
     assert running.died() is None
@@ -112,7 +112,7 @@ def test_a_layer_gives_the_right_responses(stack, layer, site_url, verifier):
     runnable(stack, layer)
     case = resolved(stack, layer, database_url=site_url, changes=FEW, env=QUICK_LOGINS)
     with deployment.deployed(case) as running:
-        wrong = wrong_answers(verifier, running)
+        wrong = failed_checks(verifier, running)
         if catalog.read().joined_layers(layer)[0].unsafe:
             only_known_leaks(wrong)
         else:
@@ -130,7 +130,7 @@ def only_known_leaks(wrong: list[Outcome]) -> None:
 
 @pytest.mark.long
 def test_a_layer_passes_the_thorough_checks_too(site_url):
-    gives_the_right_answers(*FULL, site_url, Verifier(kit(), Selection()))
+    passes_all_checks(*FULL, site_url, Verifier(kit(), Selection()))
 
 
 @pytest.mark.matrix
@@ -199,4 +199,4 @@ def test_an_emptied_layer_begins_again_on_the_same_address(site_url, tmp_path):
         assert running.url == url
         assert running.pids.keys() == before.keys()
         assert alive(before.values()) == []
-        assert "X-Render-Id" in get(url + "/posts/").headers, "rendered anew"
+        assert "X-Render-Id" in get(url + "/posts/").headers, "rendered again"

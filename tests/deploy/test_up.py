@@ -63,5 +63,5 @@ def test_pages_on_disk_are_no_older_than_the_time_to_live(site_url):
     words = ["nginx-gunicorn", "--layer", "staticgenerator", "--database", site_url, "--set", "cache_seconds=1"]
     with Up(*words) as up, client_of(up.url) as client:
         assert "X-Render-Id" in client.get("/posts/").headers
-        assert "X-Render-Id" not in client.get("/posts/").headers, "the second answer is the file"
+        assert "X-Render-Id" not in client.get("/posts/").headers, "the second response is the file"
         until(lambda: "X-Render-Id" in client.get("/posts/").headers, "the file is gone after its time to live")

@@ -53,7 +53,7 @@ async def application(scope, receive, send):
     await send({"type": "http.response.body", "body": b""})
 
 
-def answered(data: bytes) -> bytes:
+def first_line_of(data: bytes) -> bytes:
     """The first line of the response to a request."""
     from uvicorn.config import Config
     from uvicorn.server import ServerState
@@ -88,13 +88,13 @@ def answered(data: bytes) -> bytes:
     ],
 )
 def test_a_head_has_a_limit(lines, status):
-    assert answered(b"GET / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n").split()[1] == str(status).encode()
+    assert first_line_of(b"GET / HTTP/1.1\r\nHost: a\r\n" + lines + b"\r\n").split()[1] == str(status).encode()
 
 
 def test_an_address_has_a_limit():
-    assert answered(b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n").split()[1] == b"400"
+    assert first_line_of(b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n").split()[1] == b"400"
 
 
 @pytest.mark.parametrize(("protocol", "status"), [(b"chat", 403), (b"\xff", 400), (b"chat, \xc3\xa9", 400)])
 def test_a_handshake_is_ascii(protocol, status):
-    assert answered(HANDSHAKE % protocol).split()[1] == str(status).encode()
+    assert first_line_of(HANDSHAKE % protocol).split()[1] == str(status).encode()

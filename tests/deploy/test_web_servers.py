@@ -17,7 +17,7 @@ import pytest
 
 from bench import paths
 from bench.serve.project.opened import open_project
-from tests.deploy.production_host import NAME, Host, ask_plain, refused_by_servers, refused_by_systemd, serving
+from tests.deploy.production_host import NAME, Host, plain_response_of, refused_by_servers, refused_by_systemd, serving
 from tests.deploy.test_edge import FOREIGN, Response, curl
 from tests.projects import write
 
@@ -37,7 +37,7 @@ STACKS = [
 SENDS_FILES = [
     pair for pair in STACKS if pair[0] in ("nginx-gunicorn", "apache-modwsgi", "lighttpd-fastcgi", "caddy-gunicorn")
 ]
-SAID = """
+DESCRIPTION = """
 [project]
 name = "shop"
 dependencies = ["Django"]
@@ -82,7 +82,7 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
     """A host of production's that serves TLS to everybody, with files to send."""
     stack, layer = request.param
     folder = tmp_path_factory.mktemp("web") / "shop"
-    write(folder, tmp_path_factory, "SECURE_SSL_REDIRECT = True", SAID, URLS)
+    write(folder, tmp_path_factory, "SECURE_SSL_REDIRECT = True", DESCRIPTION, URLS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "STATE", folder.parent / "var")
         place = folder.parent / "host"
@@ -218,9 +218,9 @@ def test_only_health_gets_a_response_whatever_the_host(host):
         for path in ("/", "/static/a.css", "/health/x"):
             response = curl(host, path, "-H", f"Host: {name}")
             assert response.status == 400 and secured(response)
-        assert ask_plain(host, "/", name) == (400, None)
+        assert plain_response_of(host, "/", name) == (400, None)
         # Although the project redirects plain HTTP.
-        assert ask_plain(host, "/health/", name) == (200, None)
+        assert plain_response_of(host, "/health/", name) == (200, None)
 
 
 def test_an_offer_of_http2_is_made_in_the_handshake_only(host):

@@ -32,7 +32,7 @@ class Visitors:
     def __init__(self, plain: int | None) -> None:
         self.plain = plain
         self.over = threading.Event()
-        self.answers: Counter[str] = Counter()
+        self.responses: Counter[str] = Counter()
         self.failed: list[str] = []
         self.versions: list[str] = []
         self.longest_s = 0.0
@@ -61,7 +61,7 @@ class Visitors:
         why = ""
         for _ in range(tries):
             try:
-                return self._note(path, *_ask(connection, path))
+                return self._note(path, *_response(connection, path))
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 why = repr(error)
@@ -77,12 +77,12 @@ class Visitors:
         """Request the slow page again and again, so that one such request is under way at any time."""
         while not self.over.is_set():
             try:
-                self.slow.append(_ask(self._connect(60), path)[0])
+                self.slow.append(_response(self._connect(60), path)[0])
             except (OSError, http.client.HTTPException) as error:
                 self.slow.append(repr(error))
 
     def _note(self, path: str, status: int, version: str) -> bool:
-        self.answers[path] += 1
+        self.responses[path] += 1
         if status != 200:
             self.failed.append(f"{path}: {status}")
         elif version and version not in self.versions[-1:]:
@@ -101,7 +101,7 @@ class Connection(http.client.HTTPSConnection):
 HEADERS = {"Host": NAME, "X-Forwarded-Proto": "https"}
 
 
-def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
+def _response(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
     connection.request("GET", path, headers=HEADERS)
     response = connection.getresponse()
     body = response.read().decode()
@@ -120,12 +120,12 @@ def main() -> int:
     threads += [threading.Thread(target=visitors.wait_for, args=(path,)) for path in options.slow]
     for thread in threads:
         thread.start()
-    while sum(visitors.answers.values()) < ENOUGH and not visitors.failed:
+    while sum(visitors.responses.values()) < ENOUGH and not visitors.failed:
         time.sleep(PAUSE_S)
     print("begun", flush=True)
     for thread in threads:
         thread.join()
-    counts = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
+    counts = {"responses": sum(visitors.responses.values()), "failed": visitors.failed, "versions": visitors.versions}
     print(
         json.dumps(
             {

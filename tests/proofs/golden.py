@@ -51,7 +51,7 @@ def differences(stack: str, layer: str) -> Iterator[str]:
     try:
         outcomes = json.loads(done.stdout)["outcomes"]
     except ValueError:
-        yield f"{stack} with layer {layer}: {(done.stderr.strip().splitlines() or ['no answer'])[-1]}"
+        yield f"{stack} with layer {layer}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
         return
     now = {item["check"]: item for item in outcomes}
     for name in sorted(passed(stack, layer)):

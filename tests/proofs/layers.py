@@ -110,8 +110,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--stack", action="append", type=pair, default=[], metavar="L=S", help="use another stack for that layer"
     )
-    parser.add_argument("--rounds", type=count(), default=5, metavar="N", help="how often each is asked (default: 5)")
-    parser.add_argument("--seconds", type=count(), default=3, metavar="N", help="how long each time (default: 3)")
+    parser.add_argument("--rounds", type=count(), default=5, metavar="N", help="loads of each layer (default: 5)")
+    parser.add_argument("--seconds", type=count(), default=3, metavar="N", help="seconds of each load (default: 3)")
     parser.add_argument(
         "--connections", type=count(), default=32, metavar="N", help="keep-alive connections (default: 32)"
     )

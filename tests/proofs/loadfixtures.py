@@ -162,7 +162,7 @@ def postgresql_contest(server: str, binaries: Path, directory: Path) -> Contest:
     base = server.rpartition("/")[0]
     template, site, bare = (f"{base}/{name}" for name in ("template", "site", "bare"))
 
-    def anew(name: str, options: str = "") -> None:
+    def create(name: str, options: str = "") -> None:
         postgresql.run_in(f"{base}/postgres", f"DROP DATABASE IF EXISTS {name}")
         postgresql.run_in(f"{base}/postgres", f"CREATE DATABASE {name} {options}")
 
@@ -171,7 +171,7 @@ def postgresql_contest(server: str, binaries: Path, directory: Path) -> Contest:
         command = [str(binaries / "pg_dump"), f"--section={section}", *tables, template]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    anew("template")
+    create("template")
     finish(manage(template, "migrate", "--verbosity", "0"))
     # Meta-commands that differ between versions of pg_dump and psql are left out, and so are our triggers.
     lines = [line for line in dump("pre-data").splitlines() if not line.startswith("\\")]
@@ -188,11 +188,11 @@ def postgresql_contest(server: str, binaries: Path, directory: Path) -> Contest:
     psql = [str(binaries / "psql"), "--quiet", "--no-psqlrc", "--output", os.devnull, "--dbname", bare]
 
     def url() -> str:
-        anew("site", "TEMPLATE template")
+        create("site", "TEMPLATE template")
         return site
 
     def bare_tables() -> tuple[list[str], Path]:
-        anew("bare")
+        create("bare")
         subprocess.run([*psql, "--file", str(tables)], check=True)
         return psql, script
 
@@ -259,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
                 runs = [lambda one=contest: load(one, options.rows), lambda one=contest: load_bare(one)]
                 for run in runs if turn % 2 else reversed(runs):
                     run()
-        print(f"{options.rows:,} rows; making them alone takes {_seconds(making)}")
+        print(f"{options.rows:,} rows; only making them takes {_seconds(making)}")
         for contest in installed:
             print("\n".join(report(contest)))
     return 0

@@ -56,7 +56,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("stack", nargs="?", default="nginx-uwsgi", help="default: nginx-uwsgi")
     parser.add_argument("--layer", default=NO_LAYER, help="default: none")
-    parser.add_argument("--path", default="/", help="what is asked for (default: /)")
+    parser.add_argument("--path", default="/", help="the requested page (default: /)")
     parser.add_argument("--connections", type=count(), default=16, help="connections (default: 16)")
     parser.add_argument("--rounds", type=count(), default=15, help="pairs (default: 15)")
     parser.add_argument("--duration", type=count(), default=3, help="seconds of each load (default: 3)")

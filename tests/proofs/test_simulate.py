@@ -22,7 +22,7 @@ def test_intervals_are_right_and_false_leaders_rare(scenario):
     assert list(simulate.simulate(scenario, 60, seed=1).problems(scenario)) == []
 
 
-def test_what_misses_its_bounds_is_said():
+def test_what_misses_its_bounds_is_reported():
     assert len(list(Shares(1000, 0.9, 0.08).problems(Scenario("normal", 8, 5)))) == 2
     assert list(Shares(1000, 0.95, 0.04).problems(Scenario("normal", 8, 5))) == []
 

@@ -80,7 +80,7 @@ def test_every_place_is_measured_by_some_part(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", NAMES)
-def test_without_a_run_nothing_is_measured_and_the_reason_is_said(benchmark):
+def test_without_a_run_nothing_is_measured_and_the_reason_is_printed(benchmark):
     published = publications()[benchmark]
     left_out = {part.name: "it is gone" for part in published.parts}
     results = conclusions(published, Figures([], [], left_out, published.parts))

@@ -157,7 +157,7 @@ def test_requests_that_a_cached_page_serves_and_whose_page_is_stored(
     assert not may_serve(RequestFactory().get("/?a=1"))
 
 
-def test_a_page_has_every_header_of_all_pages_and_no_other_where_only_a_body_is_stored(settings):
+def test_a_page_has_every_header_of_all_pages_and_no_other_if_only_a_body_is_stored(settings):
     def stored(**changes: str | None) -> bool:
         headers = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
         by_name = {name.replace("_", "-"): value for name, value in {**headers, **changes}.items()}
@@ -165,7 +165,7 @@ def test_a_page_has_every_header_of_all_pages_and_no_other_where_only_a_body_is_
         return has_only_common_headers(HttpResponse("x", headers=given))
 
     settings.X_FRAME_OPTIONS = "DENY"
-    assert not stored(), "a header of its own"
+    assert not stored(), "a header that other pages lack"
     everywhere = {"X-Frame-Options": "DENY", "Content-Security-Policy": "default-src 'self'", "Vary": "Cookie"}
     settings.CACHING_PAGE_HEADERS = everywhere | {"X-Content-Type-Options": "nosniff"}
     # The last is added further out, and HSTS over HTTPS only.

@@ -141,7 +141,7 @@ def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
     (project.folder / "fresh/caching.py").write_text(LAYER)
     layer = "CACHING_LAYERS = {'fresh.caching.LAYER': {'size': 3}}"
     results = project.results(
-        VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer
+        VISITS + "from fresh.caching import DictStore\nresults['names'] = list(DictStore.pages)", layer
     )
     assert results["first"] == results["second"] == results["unwatched"]
     assert "readers" in results["invalidated"] and results["invalidated"] == results["stored"]

@@ -90,7 +90,7 @@ CACHING_X_CACHE = True
 """
 # What a visitor says, and what the page shows.
 VISITS = """
-def ask(path="/", accept="", **cookies):
+def visit(path="/", accept="", **cookies):
     client = Client()
     client.cookies.load({name.replace("-", "_"): value for name, value in cookies.items()})
     response = client.get(path, headers={"accept-language": accept} if accept else {})
@@ -106,8 +106,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
 
 
 def responses_of(project: FreshProject, requests: list[str], more: str = "") -> list:
-    lines = ", ".join(f"ask({arguments})" for arguments in requests)
-    return project.results(f"{VISITS}\nsaid['pages'] = [{lines}]", SETTINGS + more)["pages"]
+    lines = ", ".join(f"visit({arguments})" for arguments in requests)
+    return project.results(f"{VISITS}\nresults['pages'] = [{lines}]", SETTINGS + more)["pages"]
 
 
 def test_a_page_is_cached_once_for_each_language(project: FreshProject):

@@ -85,7 +85,7 @@ def test_pages_outside_of_the_public_ones_and_stores_that_are_down(active_layer:
         assert respond(layer.over(rendering()), path="/")["X-Cache"] == "pass; store"
 
 
-def test_a_page_with_headers_of_its_own_where_bodies_are_stored(active_layer: Callable, settings):
+def test_a_page_with_separate_headers_if_only_bodies_are_stored(active_layer: Callable, settings):
     with active_layer("staticgenerator") as layer:
         settings.CACHING_X_CACHE = True
         assert respond(layer.over(rendering({"X-Own": "1"})))["X-Cache"] == "pass; page-headers"

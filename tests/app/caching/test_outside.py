@@ -124,7 +124,7 @@ def test_a_generation_is_renewed_in_place_or_removed(settings, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_where_no_generation_can_be_written_nothing_is_marked(rows: Rows, active_layer: Layers, name: str, monkeypatch):
+def test_if_no_generation_can_be_written_nothing_is_marked(rows: Rows, active_layer: Layers, name: str, monkeypatch):
     with active_layer(name):
         full_disk(monkeypatch)
         assert cacheable_header.MARK not in Client().get("/")

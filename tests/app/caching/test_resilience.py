@@ -25,12 +25,12 @@ def test_the_circuit_is_open_for_a_moment_after_a_timeout(monkeypatch: pytest.Mo
 
 
 def test_it_is_tried_again_until_it_succeeds(scheduled: list):
-    answers = [False, False, True]
-    retry = Retry(lambda: answers.pop(0), 0.1)
+    outcomes = [False, False, True]
+    retry = Retry(lambda: outcomes.pop(0), 0.1)
     retry.request(for_s=60)
     while scheduled:
         scheduled.pop()()
-    assert answers == []
+    assert outcomes == []
 
 
 def test_many_requests_share_one_timer(scheduled: list):

@@ -226,14 +226,14 @@ def test_watched_cookies_are_a_dictionary_to_c_code():
 def test_a_page_of_any_address_is_stored_and_invalidated(inside: ActiveLayer, path: str):
     layered = inside.over(rendering())
 
-    def ask() -> bytes:
+    def content() -> bytes:
         return layered(RequestFactory().get(path)).content
 
     for stale in (StalePages(frozenset({path})), StalePages(prefixes=frozenset({"/"}))):
-        first = ask()
-        assert ask() == first
+        first = content()
+        assert content() == first
         pages_invalidated.send(sender=StalePages, stale=stale)
-        assert ask() != first
+        assert content() != first
 
 
 def test_one_address_is_never_the_page_of_another(inside: ActiveLayer):

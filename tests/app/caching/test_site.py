@@ -30,7 +30,7 @@ def is_shared(layer: ActiveLayer, first: HttpResponse, second: HttpResponse) -> 
 
 def test_a_public_page_is_everybodys_with_its_headers(layer: ActiveLayer, rows: Rows):
     visitor = Client()
-    assert visitor.get("/login/").cookies["csrftoken"], "whoever has this cookie is anonymous, too"
+    assert visitor.get("/login/").cookies["csrftoken"], "a visitor with this cookie is anonymous, too"
     for path in pages_of(rows):
         first = Client().get(path)
         with CaptureQueriesContext(connection) as queries:

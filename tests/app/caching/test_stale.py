@@ -122,7 +122,9 @@ def test_other_models_keep_what_django_does_without_receivers(connected):
     assert not post_delete.has_listeners(Session)
 
 
-def test_a_page_without_a_slash_at_its_end_is_invalidated_and_a_prefix_without_one_said(connected, stale_after, caplog):
+def test_a_page_without_a_slash_at_its_end_is_invalidated_and_a_prefix_without_one_warned(
+    connected, stale_after, caplog
+):
     assert stale_after(lambda: Group.objects.create(name="/about")).paths == {"/groups//about/", "/about"}
     assert stale_after(lambda: Group.objects.create(name="/about*")).paths == {"/groups//about*/"}
     assert "/about* is not invalidated: pages begin with a slash, and those below one end with /*" in caplog.messages

@@ -97,7 +97,7 @@ def test_cases_of_only_one_run_are_listed(tmp_path, capsys):
     assert "measured in B only" not in out
 
 
-def test_levels_tell_cases_apart_only_where_they_differ(tmp_path, capsys):
+def test_levels_distinguish_cases_only_if_they_differ(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a", levels=(10, 50))
     after = report_folder.make(tmp_path / "b", levels=(10, 50))
     assert line_of(run(before, after, capsys)[1], "uwsgi~none~home~50")

@@ -28,7 +28,7 @@ def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status,
     assert re.fullmatch(rf"{name}: No module named '{module}': {re.escape(TO_DO)}\n", done.stderr), done.stderr
 
 
-def test_an_old_python_is_told_which_one_is_needed(monkeypatch, capsys):
+def test_an_old_python_prints_which_one_is_needed(monkeypatch, capsys):
     monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))
     assert entry.run() == 2
     message = f"benchapp: this is Python 3.9.2, and 3.11 or newer is needed: {TO_DO}\n"

@@ -25,10 +25,15 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 )
 def test_a_shell_completes_commands_options_and_names(line, completions):
     # A request as by argcomplete's shell function, with the response on file descriptor 8.
-    asks = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    request = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     command = f"exec {shlex.quote(sys.executable)} -m bench 8>&1 9>/dev/null >/dev/null 2>&1"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=paths.KIT, env={**os.environ, **asks}, capture_output=True, text=True, timeout=60
+        ["sh", "-c", command],
+        cwd=paths.KIT,
+        env={**os.environ, **request},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert set(done.stdout.split()) == completions
 
@@ -59,7 +64,7 @@ def test_what_a_command_does_not_know_is_refused_with_the_name_of_its_help(bench
     assert done.stderr == f"benchapp {command}: --frobnicate: no such option; see python -m bench help {command}\n"
 
 
-def test_the_command_alone_names_all_commands(bench):
+def test_the_bare_command_names_all_commands(bench):
     done = bench()
     assert (done.returncode, done.stderr) == (0, "")
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]

@@ -122,7 +122,7 @@ def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsy
     assert f"not every server can work in a folder with a space in its name: {folder}" in output
 
 
-def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch):
+def test_settings_that_hang_are_reported_and_given_up(capsys, new_project, monkeypatch):
     folder = new_project("import time\ntime.sleep(600)")
     monkeypatch.setattr(run_command, "SILENT_S", 0.2)
     # Enough for manage.py to say its settings on a busy machine.
@@ -183,7 +183,7 @@ def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
     assert not results.exists()
 
 
-def test_what_is_left_out_of_a_recording_is_said_with_its_count(capsys, new_project):
+def test_what_is_left_out_of_a_recording_is_reported_with_its_count(capsys, new_project):
     folder = new_project(description=f'{BROWSE}log = "visits"\n')
     line = '127.0.0.1 - - [22/Nov/2026:12:00:00 +0000] "GET /{} HTTP/1.1" 200 10 "-" "-"\n'
     (folder / "visits").write_text("".join(map(line.format, ("", "?token=1", "?api-key=2", "?page=3"))))

@@ -52,7 +52,7 @@ def test_a_stop_while_it_serves_is_how_it_ends(number, stopped_in, capsys, monke
     assert capsys.readouterr().err == ""
 
 
-def test_kills_for_want_of_memory_are_said_as_they_come(capsys, monkeypatch):
+def test_kills_for_lack_of_memory_are_reported_as_they_come(capsys, monkeypatch):
     monkeypatch.setattr(up, "POLL_S", 0)
     kills, deaths = iter([None, 0, 1, 1, 3]), iter([None] * 4 + [DeploymentError("gunicorn was killed by SIGKILL")])
     running = SimpleNamespace(oom_kills=lambda: next(kills), died=lambda: next(deaths))

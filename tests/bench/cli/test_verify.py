@@ -65,7 +65,7 @@ def deployments(mutant, site, monkeypatch, database_url):
     learnt_at_once(monkeypatch, site)
     # All programs are installed.
     monkeypatch.setattr(programs, "find", lambda *words: "/bin/true")
-    wrong["asked"] = calls
+    wrong["calls"] = calls
     return wrong
 
 
@@ -145,7 +145,7 @@ def test_without_names_all_but_the_historic_stacks_that_can_run_here_are_verifie
     passed = Outcome("any", "none", "status", True)
     monkeypatch.setattr(Verifier, "verify", lambda *words: [passed])
     status, _, _ = run(capsys, "--all")
-    pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
+    pairs = [(stack, layer) for stack, layer, _ in deployments["calls"]]
     expected = [
         (stack, layer)
         for stack in catalog.read().stacks
@@ -243,7 +243,7 @@ def test_what_a_layer_declares_holds_for_a_target_too(capsys, mutant):
 def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
     status, out, _ = run(capsys, "gunicorn", "--layer", "none", "--layer", "view-cache", "--check", "other-files")
     assert status == 0
-    assert [(stack, layer) for stack, layer, _ in deployments["asked"]] == [("gunicorn", "view-cache")]
+    assert [(stack, layer) for stack, layer, _ in deployments["calls"]] == [("gunicorn", "view-cache")]
     assert "CANNOT RUN HERE\n  gunicorn with layer none: these checks run only with a layer" in out
 
 

@@ -21,7 +21,7 @@ HERE = Target.parse("http://127.0.0.1:1/")
 
 
 @pytest.mark.parametrize(("write", "may"), [(False, (False, False)), (True, (True, False))])
-def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
+def test_the_database_of_a_running_project_is_written_to_only_by_permission(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
     names = ("python", "manage_py", "var", "static_root", "media_root")
     fields = dict.fromkeys(names) | {"description": Description(), "copied": {}}
@@ -36,7 +36,7 @@ def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypa
     assert (site.may_write, site.is_copy) == may
 
 
-def test_notes_are_said_once_and_go_into_the_document(capsys, monkeypatch):
+def test_notes_are_printed_once_and_go_into_the_document(capsys, monkeypatch):
     @contextlib.contextmanager
     def deployed(case, **how):
         yield SimpleNamespace(notes=[NOTE], died=lambda: None)

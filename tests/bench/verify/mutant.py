@@ -116,7 +116,7 @@ class Mutant:
             with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as response:
                 return json.load(response)
             time.sleep(0.05)
-        raise OSError("the mutant does not answer")
+        raise OSError("the mutant does not respond")
 
     def reset(self, *wrong: str, caches: bool = False) -> None:
         """Reset to these mutations, without leftover rows."""

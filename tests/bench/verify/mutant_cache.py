@@ -17,7 +17,7 @@ from typing import Any
 FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0", "must-revalidate", "max-age=1", "max-age=-5"}
 NEVER_CACHED = ("/static/", "/login/", "/healthz", "/__probe__/inside", "/__probe__/entries", "/__probe__/connections")
 WRITES = ("/__probe__/rows/", "/__probe__/purge/", "/posts/")
-ANSWER = "/__probe__/answer/"
+PROBE_RESPONSE = "/__probe__/answer/"
 SILENT = ("/look/", "/roll-back/", "-silently/")
 HTML = "text/html"
 
@@ -86,9 +86,9 @@ def key_without(*kinds: str) -> Callable[[Request], str]:
 
 def _shows(request: Request) -> bool:
     """True if a probe page shows something of its visitor."""
-    if not request.path.startswith(ANSWER):
+    if not request.path.startswith(PROBE_RESPONSE):
         return False
-    spelt = request.path.removeprefix(ANSWER).partition("/")[0]
+    spelt = request.path.removeprefix(PROBE_RESPONSE).partition("/")[0]
     try:
         decoded = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
     except ValueError:
@@ -100,7 +100,7 @@ Rule = Callable[..., Any]
 # By what one kind of cache is told not to store a page.
 OF_OTHERS = ("cdn-cache-control", "surrogate-control", "x-accel-expires", "clear-site-data")
 # Conditions for a cached response, and for storing a response.
-ANSWERED: dict[str, Rule] = {
+SERVED: dict[str, Rule] = {
     "host": lambda request: request.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
     "method": lambda request: request.method in ("GET", "HEAD"),
     "query": lambda request: not request.query,
@@ -136,7 +136,7 @@ STORED: dict[str, Rule] = {
 }
 # All rules, with those of names, times and files. A mutation replaces one.
 RULES: dict[str, Rule] = {
-    **ANSWERED,
+    **SERVED,
     **STORED,
     "key": key_without(),
     "stored": lambda request, response: response,
@@ -173,7 +173,7 @@ class Cache:
 
     def respond(self, request: Request, render: Callable[[], Response]) -> Response:
         """The cached page, or a rendered one, stored if allowed."""
-        if not all(self.rules[name](request) for name in ANSWERED) or request.path.startswith(NEVER_CACHED):
+        if not all(self.rules[name](request) for name in SERVED) or request.path.startswith(NEVER_CACHED):
             is_invalidating = (
                 request.method == "POST" and request.path.startswith(WRITES) and self.rules["invalidates"](request)
             )

@@ -90,7 +90,7 @@ class Mutant:
         self.state_file.write_text(json.dumps(self.state))
 
     @contextlib.contextmanager
-    def answering(self) -> Iterator[None]:
+    def responding(self) -> Iterator[None]:
         with self.ended:
             self.open += 1
         try:
@@ -106,7 +106,7 @@ class Mutant:
             self.ended.wait_for(lambda: self.open == 0, SETTLED_S)
         rows_left(remove=True)
 
-    def answer(self, request: Request, render: Any) -> Response:
+    def respond(self, request: Request, render: Any) -> Response:
         """The response to a request, by the cache or by the site, with its mutations."""
         self.requests += 1
         response = self.cache.respond(request, lambda: render(request)) if self.caches else render(request)
@@ -231,7 +231,7 @@ class Handler(SiteHandler):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):
-            return self.answer
+            return self.respond
         raise AttributeError(name)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
@@ -252,7 +252,7 @@ class Handler(SiteHandler):
             return
         self.close_connection = True
 
-    def answer(self) -> None:
+    def respond(self) -> None:
         """Respond to one request."""
         wrong, target = self.mutant.wrong, self.requestline.split(" ")[1]
         self.number += 1
@@ -277,12 +277,12 @@ class Handler(SiteHandler):
         if "upgrades" in wrong and request.header("upgrade"):
             self.send_response(101)
             self.end_headers()
-        with self.mutant.answering():
+        with self.mutant.responding():
             if "/halting/" in path:
                 self.stream(request)
                 return
             try:
-                self.send(self.mutant.answer(request, self.render))
+                self.send(self.mutant.respond(request, self.render))
             except ConnectionAbortedError:
                 self.hang_up()
         if "drops-pipelined" in wrong:

@@ -86,9 +86,8 @@ def first_for_all(mutant: Any, request: Request, response: Response) -> Response
 
 def connections_run_out(mutant: Any, request: Request, response: Response) -> Response | None:
     """Every twentieth response is an error, however many requests arrive at once."""
-    return (
-        replace(response, status=500) if next(mutant.kept.setdefault("answers", itertools.count())) % 20 == 19 else None
-    )
+    number = next(mutant.kept.setdefault("responses", itertools.count()))
+    return replace(response, status=500) if number % 20 == 19 else None
 
 
 def first_for_all_of_a_process(mutant: Any, request: Request, response: Response) -> Response | None:
@@ -169,7 +168,7 @@ def litters(mutant: Any, request: Request, response: Response) -> None:
         (mutant.cache.folder / f".{secrets.token_hex(8)}").touch()
 
 
-def unanswered(mutant: Any, request: Request, response: Response) -> None:
+def aborted(mutant: Any, request: Request, response: Response) -> None:
     """The row is made, and its client gets no response."""
     if request.path == "/__probe__/rows/":
         raise ConnectionAbortedError
@@ -205,7 +204,7 @@ def stores_errors(mutant: Any, request: Request, response: Response) -> Response
     return mutant.kept.get(request.path)
 
 
-def lasts_as_said(mutant: Any, request: Request, response: Response) -> Response | None:
+def lasts_as_declared(mutant: Any, request: Request, response: Response) -> Response | None:
     """A page with a long lifetime in X-Accel-Expires stays cached."""
     return mutant.kept.setdefault(request.path, response) if response.header("x-accel-expires") == "3600" else None
 
@@ -348,7 +347,7 @@ AFTER: dict[str, After] = {
     "stores-errors": stores_errors,
     # Responses of caches.
     "breaks": at("/__probe__/slow/", 500),
-    "rows-unanswered": unanswered,
+    "rows-unanswered": aborted,
     "uncacheable-wait": one_by_one,
     "breaks-without-service": lambda m, q, a: (
         a if m.cache.works else replace(a, status=500 if q.method == "GET" else a.status)
@@ -356,7 +355,7 @@ AFTER: dict[str, After] = {
     "waits-for-the-dead": slowly(2.2, lambda m, q: m.is_later and q.path.startswith(PAGE)),
     "shows-rolled-back": shows_never,
     "full-brings-back": full_brings_back,
-    "lasts-as-said": lasts_as_said,
+    "lasts-as-said": lasts_as_declared,
     "full-disk-breaks": lambda m, q, a: replace(a, status=500) if full(m) and q.path.startswith(PAGE) else None,
     "full-disk-leaves": litters,
     "hosts-flood": flooded,

@@ -116,7 +116,7 @@ def test_a_fault_without_rows_says_so_and_the_service_is_killed_all_the_same(mut
     assert run("caching-service", broken) == [] and broken.figures["hits_return_s"] is not None
 
 
-def test_a_full_disk_is_not_made_where_none_can_be_mounted(mutant, broken, monkeypatch):
+def test_a_full_disk_is_not_made_if_none_can_be_mounted(mutant, broken, monkeypatch):
     @contextmanager
     def refuse(folder):
         raise CannotMount("only root can")

@@ -66,7 +66,7 @@ def test_a_clock_changes_a_page_by_itself(written, now):
     assert (list(changes.by_itself), changes.by_rows) == (["/"], ())
 
 
-def test_what_all_renderings_have_is_compared_where_that_tells_the_next_one():
+def test_what_all_renderings_have_is_compared_if_that_predicts_the_next_one():
     before = site("<p>17:02:59</p> words", ["<p>17:03:11</p> words", "<p>17:03:12</p> words"])
     known = knowing(before, changed(before).by_itself)
     assert known.pages["/"].difference("<p>18:00:00</p> words") is None

@@ -239,7 +239,7 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
 
 
 @pytest.mark.parametrize(("manner", "name"), OF_EACH.items())
-def test_a_page_that_each_client_has_of_its_own_passes(mutant, site, manner, name):
+def test_a_separate_page_for_each_client_passes(mutant, site, manner, name):
     mutant.reset(manner, caches=True)
     item = outcomes_of(mutant, site, [name])[name]
     assert (item.ok, item.skipped) == (True, None)

@@ -75,7 +75,7 @@ def test_what_stops_a_cache_is_named(given, why):
     assert obstacle(given, 60) == why
 
 
-def answer_at(path: str, **headers: str) -> PageResponse:
+def response_at(path: str, **headers: str) -> PageResponse:
     return replace(page(**headers), sent=Sent("http://127.0.0.1:1", "GET", path))
 
 
@@ -106,9 +106,9 @@ def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
         time_to_live_s=60,
         running=None,
     )
-    assert obstacle_here(context, answer_at("/", **headers)) == why
+    assert obstacle_here(context, response_at("/", **headers)) == why
     of_health = "it is named as the page of health checks, and not as public"
-    assert obstacle_here(context, answer_at("/up/", **headers)) == of_health
+    assert obstacle_here(context, response_at("/up/", **headers)) == of_health
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(v
 
 
 @pytest.mark.parametrize(("rendered", "right"), [({"Set_Cookie": "a=1; Expires=2"}, True), ({}, False)])
-def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_again(rendered, right):
+def test_a_stored_page_has_a_cookie_if_a_rendered_one_sets_it_again(rendered, right):
     kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
     description = SimpleNamespace(reads_environment=False)
     site = SimpleNamespace(description=description, expected=lambda path: ExpectedPage(200, "", ""))

@@ -39,7 +39,7 @@ def test_a_file_is_found_by_its_plain_and_by_its_hashed_name(site, path, content
     assert source(site, path) == content
 
 
-def test_compression_is_expected_where_a_compressed_copy_was_collected(site):
+def test_compression_is_expected_if_a_compressed_copy_was_collected(site):
     assert is_compressed(site, "/static/css/b.css") and not is_compressed(site, "/static/css/a.css")
     # Of a strict site all are.
     assert is_compressed(replace(site, description=Description(strict=True)), "/static/css/a.css")

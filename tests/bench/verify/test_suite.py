@@ -133,8 +133,8 @@ def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, mon
 @pytest.mark.parametrize(
     ("strict", "outcomes"),
     [
-        (True, [("said", False, None), ("silent", False, None), ("unmade", False, None)]),
-        (False, [("said", False, "it may"), ("silent", True, None), ("unmade", True, "not here")]),
+        (True, [("excused", False, None), ("silent", False, None), ("unmade", False, None)]),
+        (False, [("excused", False, "it may"), ("silent", True, None), ("unmade", True, "not here")]),
     ],
 )
 def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, outcomes):
@@ -146,7 +146,7 @@ def test_an_excuse_stands_in_place_of_what_another_project_may_do(site, strict, 
         yield wrong("")
 
     checks = [
-        check("said")(excused({"may": "it may"})(mismatches)),
+        check("excused")(excused({"may": "it may"})(mismatches)),
         check("silent")(excused({"may": ""})(lambda context: [wrong("may")])),
         check("unmade", require_strict("not here"))(lambda context: [wrong("")]),
     ]
@@ -383,7 +383,7 @@ def test_the_links_to_advisories_match_the_checks():
     assert sorted(listed) == sorted(item.name for item in all_checks() if item.group == "advisories")
 
 
-def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
+def test_a_second_server_with_a_separate_cache_does_not_share_it(mutant, site):
     from bench.verify.checks.cached_responses import served_by
 
     first = Context(http.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))

@@ -28,7 +28,7 @@ class Chain:
         return self.done
 
     def reload_application(self):
-        self.log.append("ask")
+        self.log.append("reload application")
         return self.reloads
 
     def restart(self, name):

@@ -28,7 +28,7 @@ def slow_server() -> Iterator[Target]:
             while True:
                 connection, _ = listener.accept()
                 with connection, suppress(OSError):
-                    _answer(connection, over)
+                    _respond(connection, over)
 
     with ThreadPoolExecutor(THREADS) as pool:
         for _ in range(THREADS):
@@ -41,7 +41,7 @@ def slow_server() -> Iterator[Target]:
             listener.close()
 
 
-def _answer(connection: socket.socket, over: threading.Event) -> None:
+def _respond(connection: socket.socket, over: threading.Event) -> None:
     request = b""
     while not request.endswith(b"\r\n\r\n") or b"POST" in request or b"/end" in request:
         if not (piece := connection.recv(10_000)):

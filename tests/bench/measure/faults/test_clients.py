@@ -145,7 +145,7 @@ def test_malformed_requests_are_sent_and_counted(monkeypatch):
     assert context.wrong == []
 
 
-def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypatch):
+def test_the_rounds_share_the_malformed_requests_and_failures_are_reported(monkeypatch):
     monkeypatch.setattr(clients, "MALFORMED", 20)
     shares = []
 

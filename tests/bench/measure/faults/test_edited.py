@@ -39,7 +39,7 @@ def context_of(monkeypatch, *rows):
     ("error", "raised"),
     [(BadResponse("status 500"), BenchError), (OSError("refused"), BenchError), (NotTried("none"), FaultNotApplicable)],
 )
-def test_a_site_that_writes_no_row_is_said_in_a_line(monkeypatch, error, raised):
+def test_a_site_that_writes_no_row_is_reported_in_a_line(monkeypatch, error, raised):
     with pytest.raises(raised, match=str(error)), edited.edited_rows(context_of(monkeypatch, error)):
         pass
 

@@ -37,8 +37,8 @@ class Seen:
         self.log, self.visits, self.missing, self.scene = log, RIGHT, [], None
 
     @contextmanager
-    def asking(self, *_):
-        self.log.append("visitors ask")
+    def requesting(self, *_):
+        self.log.append("visitors come")
         seen = []
         try:
             yield seen
@@ -54,7 +54,7 @@ def make_fault(monkeypatch):
     given = scene()
     given.log.clear()
     seen = Seen(given.log)
-    monkeypatch.setattr(fault_session, "background_load", seen.asking)
+    monkeypatch.setattr(fault_session, "background_load", seen.requesting)
     monkeypatch.setattr(fault_session, "watch_static_links", lambda url, path: nullcontext(seen.missing))
     monkeypatch.setattr(visitors, "pages", lambda *_: PAGES)
     monkeypatch.setattr(fault_session, "_first_mark", lambda running, token: ("/static/x.css",))
@@ -94,7 +94,7 @@ def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(make_fa
 
     outcome = make_fault(run)
     order = [word for word in make_fault.log if word != "wait"]
-    assert order == ["prepared", "visitors ask", "struck", "visitors stop", "put back"]
+    assert order == ["prepared", "visitors come", "struck", "visitors stop", "put back"]
     assert (outcome.status, outcome.operator, outcome.failed) == ("ok", "nothing", 0)
     assert (outcome.rate_per_second, outcome.requests_new, outcome.capacity_per_second) == (20.0, 1, 60.0)
 
@@ -159,7 +159,7 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(make_fault, monke
     assert (outcome.status, outcome.operator) == ("ok", "restart, 1 requests refused")
 
 
-def test_a_busy_machine_discards_unless_it_is_told_not_to(make_fault, monkeypatch):
+def test_a_busy_machine_discards_unless_an_option_forbids_it(make_fault, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
     assert (make_fault(struck).status, make_fault(struck, bounds={}).status) == ("discarded", "ok")
     # The reason is the machine, not what the server declares.

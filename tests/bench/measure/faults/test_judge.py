@@ -34,7 +34,7 @@ def test_nothing_noticed_is_as_expected():
         (seen(stale=3, example="GET /: old"), "3 stale pages, such as GET /: old"),
     ],
 )
-def test_what_is_not_expected_is_said(effects, message):
+def test_what_is_not_expected_is_reported(effects, message):
     assert unexpected(effects) == [message]
     assert unexpected(effects, Expected(lost=None, recovery_s=None, stale=None)) == []
 

@@ -56,7 +56,7 @@ def context(monkeypatch):
         "configuration": "|, reload",
         "application": "new, |, switch to 2, reload app",
         "cache-after-deploy": "new, |, switch to 2, reload app",
-        "broken-application": "new broken, |, switch to 2, ask, wait, switch to 1, ask",
+        "broken-application": "new broken, |, switch to 2, reload application, wait, switch to 1, reload application",
         "certificate": "|, reload front",
         "worker": "|, kill 99",
         "application-server": "|, kill 11, wait",
@@ -79,16 +79,16 @@ def test_a_deploy_invalidates_cached_pages(context, commands):
     assert commands == ["invalidatepages"]
 
 
-@pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
-def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(context, monkeypatch, answer, wrong):
+@pytest.mark.parametrize(("status", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
+def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(context, monkeypatch, status, wrong):
     paths = []
-    monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: paths.append(path) or answer)
+    monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: paths.append(path) or status)
     done = run("deploy-under-slow-requests", context)
     assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
     assert (context.wrong, len(paths)) == (wrong, 1) and paths[0].startswith("/__probe__/slow/10000/")
 
 
-def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(context):
+def test_a_broken_version_is_rolled_back_by_restarts_if_nothing_reloads(context):
     context.running.chain.reloads = False
     assert run("broken-application", context).count("restart app") == 2
     assert (context.operator, context.versions.word) == ("roll back, reload", "release-1")
@@ -118,7 +118,7 @@ def test_what_is_not_started_again_is_an_error(context, monkeypatch):
         run("application-server", context)
 
 
-def test_no_worker_is_killed_where_there_is_none_beside_its_master(context, monkeypatch):
+def test_no_worker_is_killed_if_there_is_none_beside_its_master(context, monkeypatch):
     monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 11}')
     with pytest.raises(FaultNotApplicable, match="no worker processes under a master"):
         run("worker", context)
@@ -177,7 +177,7 @@ def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
 
 
 @pytest.mark.parametrize(("kills", "wrong"), [([3, 5], []), ([3, 3], ["no process was killed at the limit of memory"])])
-def test_kills_for_want_of_memory_are_counted(monkeypatch, kills, wrong):
+def test_kills_for_lack_of_memory_are_counted(monkeypatch, kills, wrong):
     paths = []
     monkeypatch.setattr(http, "status", lambda url, path, timeout_s: paths.append(path))
     context = scene(oom_kills=iter(kills).__next__)

@@ -59,7 +59,7 @@ def sent(target: Target, *words: str, per_second: float = 1000, limit_s: float =
 
 
 @pytest.mark.servers
-def test_what_each_request_gets_is_said_beside_its_kind():
+def test_what_each_request_gets_is_printed_beside_its_kind():
     words = ("400", "501", "502", "end", "close", "garbage", "wait")
     with slow_server() as target:
         got = dict(sent(target, *words))

@@ -70,7 +70,7 @@ def test_the_longest_gap_is_between_right_pages():
         ({"page": 0, "account": "me"}, "the page of me, not of nobody"),
         ({"template": "release-2"}, "code of release-1 with the template of release-2"),
         ({"code": "release-9"}, "version release-9, neither release-1 nor release-1"),
-        ({"said": (), "size": 40}, "40 bytes, cut or of another page"),
+        ({"mark": (), "size": 40}, "40 bytes, cut or of another page"),
         ({"page": 2, "size": 90}, "/static/x.css: 90 bytes, not 100"),
     ],
 )

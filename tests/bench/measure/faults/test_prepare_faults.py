@@ -194,7 +194,7 @@ def test_a_signal_stops_it_also_where_cleaning_up_fails_and_it_can_go_on(up, tmp
     assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok")]
 
 
-def test_whose_database_it_is_is_said_once(up, tmp_path):
+def test_whose_database_it_is_is_printed_once(up, tmp_path):
     up.notes = ["database: the project's own, as it is"]
     printed = run_faults(tmp_path / "f", [PLAIN, OTHER], rounds=2)
     assert up.log.count("up") == 2

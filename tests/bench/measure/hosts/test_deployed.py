@@ -54,7 +54,7 @@ class Connection(http.client.HTTPSConnection):
         self.sock = ssl._create_unverified_context().wrap_socket(plain, server_hostname=NAME)
 
 
-def ask(path: str = "/login/") -> int | str:
+def status_of(path: str = "/login/") -> int | str:
     """The status of a page that no layer caches, or the error."""
     connection = Connection(NAME, timeout=40)
     try:
@@ -75,7 +75,7 @@ def visited(visitors: int = 4) -> Iterator[Counter]:
 
     def visit() -> None:
         while not stop.is_set():
-            results[ask()] += 1
+            results[status_of()] += 1
 
     threads = [threading.Thread(target=visit) for _ in range(visitors)]
     for thread in threads:
@@ -105,7 +105,7 @@ def test_without_a_certificate_one_line_says_what_is_missing(world):
 
 
 def test_nobody_sees_a_secret(world):
-    print(f"from inventory to first answer: {world.first_s:.0f} s")
+    print(f"from inventory to first response: {world.first_s:.0f} s")
     # The playbook shows differences, and its processes were looked at.
     assert "SECRET_KEY" in world.run("web1", "cat /etc/benchapp/secrets.env")
     assert any("benchapp-database" in line for line in world.processes)
@@ -153,7 +153,7 @@ def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(worl
     before = world.run("db1", started)
     done = world.play()
     assert done.returncode == 0, done.stdout[-3000:]
-    assert ask() == 200 and serving(world) == (True, True)
+    assert status_of() == 200 and serving(world) == (True, True)
     assert world.run("db1", started) == before
     assert "10.213.0.13/32" in world.run("db1", "cat /etc/postgresql/*/main/pg_hba.conf")
 
@@ -194,7 +194,7 @@ def test_a_release_that_one_host_refuses_leaves_both_in_the_rotation(world):
     # The release of before is well there: the other host may be lost meanwhile.
     assert serving(world) == (True, True)
     world.run("web1", "systemctl stop benchapp-gunicorn.socket benchapp-gunicorn")
-    assert {ask() for _ in range(6)} == {200}
+    assert {status_of() for _ in range(6)} == {200}
     world.run("web1", "systemctl start benchapp-gunicorn")
     world.run("web2", f"cd /{SOURCE} && git -c user.name=x -c user.email=x@example.org revert --no-edit HEAD")
     with visited() as results:
@@ -236,7 +236,7 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_others_serve(world):
     subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
     try:
         done = world.play("--timeout", "10")
-        assert ask() == 200
+        assert status_of() == 200
     finally:
         subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
     assert done.returncode != 0 and re.search(r"web2 .*unreachable=1", done.stdout), done.stdout[-3000:]
@@ -277,10 +277,10 @@ def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
             before, deadline = results.total(), time.monotonic() + 120
             while results.total() < before + 40 and time.monotonic() < deadline:
                 time.sleep(0.2)
-            answered = results.total() - before
+            responses = results.total() - before
         finally:
             subprocess.run(["ip", "link", "set", "bh-web2", "up"], check=True)
-    assert set(results) == {200} and answered >= 40
+    assert set(results) == {200} and responses >= 40
 
 
 # Short, because the test waits for stale pages to expire after a write.

@@ -73,9 +73,9 @@ def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
     samples = [17 * number % 90_001 + 300 for number in range(5000)]
     parts = [share(host, samples[number::3]) for number, host in enumerate((ONE, TWO, THREE))]
     tool = OPEN_LOOP
-    together, alone = loaders.figures(tool, parts), loaders.figures(tool, [share(ONE, samples)])
-    assert together == alone
-    assert (alone.requests_total, alone.latency_max_ms) == (5000, max(samples) / 1000)
+    together, single = loaders.figures(tool, parts), loaders.figures(tool, [share(ONE, samples)])
+    assert together == single
+    assert (single.requests_total, single.latency_max_ms) == (5000, max(samples) / 1000)
 
 
 def test_three_hosts_measure_what_one_does(site, tmp_path):
@@ -86,8 +86,8 @@ def test_three_hosts_measure_what_one_does(site, tmp_path):
     one, three = hosts(tmp_path / "one", ONE), hosts(tmp_path / "three", ONE, TWO, THREE, web=gone)
     with ThreadPoolExecutor(2) as pool:
         kinds = [(one, ("/1", "/2", "/3")), (three, ("/4", "/5", "/6"))]
-        made_by = [pool.submit(measured, known, site.url, pages, rate=150, seconds=2) for known, pages in kinds]
-        one, three = (future.result() for future in made_by)
+        futures = [pool.submit(measured, known, site.url, pages, rate=150, seconds=2) for known, pages in kinds]
+        one, three = (future.result() for future in futures)
     assert {path: site.requests[f"/{path}"] for path in range(1, 7)} == dict.fromkeys(range(1, 7), 100)
     assert [item.counts["due"] for item in (*one.shares, *three.shares)] == [300, 100, 100, 100]
     figures = [loaders.figures(OPEN_LOOP, loaded.shares) for loaded in (one, three)]

@@ -35,7 +35,7 @@ MANAGE = '#!/bin/sh\ncd {folder} && echo "8 objects imported automatically" && e
 SAYS = (
     "import json, os, sys\n"
     "if sys.argv[1] == 'proberows': sys.exit('author 5: no probe has made it')\n"
-    "open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+    "open('calls', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
     "account = {'username': os.environ['BENCHAPP_PROBES'], 'password': sys.argv[2:]}\n"
     "print(json.dumps({'accounts': [account], 'others': json.load(open('others'))}, indent=1))\n"
 )
@@ -63,7 +63,7 @@ def test_accounts_that_a_killed_verification_left_are_removed_by_the_next(site, 
     listed = [{"username": name, "owner": owner} for name, owner in others.items()]
     (tmp_path / "others").write_text(json.dumps(listed))
     site.create_accounts(2)
-    assert (tmp_path / "asked").read_text().splitlines()[1:] == ["verifyaccount delete verify-1"]
+    assert (tmp_path / "calls").read_text().splitlines()[1:] == ["verifyaccount delete verify-1"]
 
 
 def test_a_command_that_fails_names_its_host_and_why(site):

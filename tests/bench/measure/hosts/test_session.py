@@ -238,7 +238,7 @@ def test_a_front_that_has_gone_after_the_load_fails_the_trial(there, tmp_path, m
     assert failure(tmp_path) == "after the load: GET /: [Errno 111] Connection refused"
 
 
-def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_path, capsys):
+def test_a_self_signed_certificate_is_trusted_only_if_it_is_named(there, tmp_path, capsys):
     needs("openssl")
     make_certificate(tmp_path / "tls")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -71,9 +71,9 @@ class Handler(BaseHTTPRequestHandler):
             if self.path == "/slow":
                 time.sleep(SLOW_S)
             self.close_connection = self.close_connection or self.path == "/close"
-            self._answer()
+            self._respond()
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         if self.server.pause_s:
             time.sleep(self.server.pause_s)
         status = 503 if self.server.broken.is_set() else {"/503": 503, "/302": 302}.get(self.path, 200)

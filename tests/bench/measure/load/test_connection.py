@@ -114,7 +114,7 @@ def test_fields_are_read_as_they_may_be_written(head, closes):
     assert (done, response.size, response.closes) == ([True], 5, closes)
 
 
-def test_chunks_count_where_a_length_is_named_as_well():
+def test_chunks_count_if_a_length_is_named_as_well():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding:chunked\r\n\r\n"
     response, done = read(head + b"5\r\nhel", b"lo\r\n0\r\n\r\n")
     assert (done, response.size) == ([False, True], 5)

@@ -127,7 +127,7 @@ def test_a_redirect_is_never_followed(tool, outcomes, site):
 
 
 @tools_with_keep_alive
-def test_connections_are_reused_only_when_told(tool, site, tmp_path):
+def test_connections_are_reused_unless_keep_alive_is_off(tool, site, tmp_path):
     if not programs.find(tool.programs):
         pytest.skip(f"program not installed: {tool.name}")
     before = site.connections

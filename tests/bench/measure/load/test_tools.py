@@ -73,7 +73,7 @@ def test_a_tool_that_cannot_be_chosen_is_an_error_of_one_line(workloads, there, 
     assert str(error.value) == message
 
 
-def test_the_open_loop_has_a_tool_of_its_own():
+def test_the_open_loop_has_a_separate_tool():
     assert load.choose(MANY, installed("wrk", "python3"), mode="open")[0].name == "openloop"
     with pytest.raises(BenchError, match="--tool wrk makes no open loop; leave it out"):
         load.choose(MANY, installed("wrk", "python3"), "wrk", "open")

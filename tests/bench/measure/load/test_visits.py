@@ -32,7 +32,7 @@ def logged(url, folder, paths, headers=(), enough=None, seconds=1, rate=20, **ho
 
 
 @pytest.mark.servers
-def test_every_request_is_logged_with_what_its_page_said(site, tmp_path):
+def test_every_request_is_logged_with_the_mark_of_its_page(site, tmp_path):
     # A low rate, so that each request is over before the next is due: otherwise a new connection would open.
     visits = logged(site.url, tmp_path / "load", ("/1", "/2"), ("", CLOSE), seconds=3, rate=4)
     assert [visit.page for visit in visits] == [0, 1] * 6

@@ -150,7 +150,7 @@ def test_a_folder_whose_making_was_killed_is_made_again(folder):
     assert read_run(folder.directory).info == INFO
 
 
-def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ResultsError, match="not empty, and not a run; name a new folder by --output"):
         Folder(tmp_path).create(INFO, ENVIRONMENT)

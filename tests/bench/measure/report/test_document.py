@@ -152,7 +152,7 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
         ("tune gunicorn --capacity p95=200ms", {"tunes": "gunicorn"}, ""),
     ],
 )
-def test_more_rounds_are_made_by_the_same_command_where_it_takes_them(words, plan, more):
+def test_more_rounds_are_made_by_the_same_command_if_it_takes_them(words, plan, more):
     info = replace(run_data.INFO, command=("python", "-m", "bench", *words.split()))
     run = SimpleNamespace(info=replace(info, plan=replace(info.plan, **plan)))
     assert facts.more_rounds(run) == more
@@ -267,7 +267,7 @@ def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     assert "after 1 round" in dropped_row.reason
 
 
-def test_no_cached_page_is_the_best_where_none_may_be_cached(plain):
+def test_no_cached_page_is_the_best_if_none_may_be_cached(plain):
     (board,) = read(plain).boards
     assert board.cases[board.best].caches_pages
     assert {board.cases[index].layer for index in board.uncached} == {"none"}
@@ -345,7 +345,7 @@ def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run)
 
 
 @pytest.mark.parametrize(("limit", "noted"), [(Limit("p95", 200.0), False), (Limit("p99", 200.0), True)])
-def test_a_percentile_of_too_few_requests_is_said(capacity_run, limit, noted):
+def test_a_percentile_of_too_few_requests_is_reported(capacity_run, limit, noted):
     folder = capacity_run(lambda trial: changed(trial, requests_total=300))
     info = read_run(folder).info
     Folder(folder).write(replace(info, plan=replace(info.plan, capacity=limit)))

@@ -90,7 +90,7 @@ def test_a_case_is_a_row_and_every_round_a_dot(eight):
     assert sorted(dots) == [0, *[3] * 7]  # one has wrong responses, and so no figure
 
 
-def test_what_several_cases_declare_is_said_once(tmp_path):
+def test_what_several_cases_declare_is_printed_once(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     lines = (folder / "verify.jsonl").read_text("utf-8").splitlines(keepends=True)
     limited = next(

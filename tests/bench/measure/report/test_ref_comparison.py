@@ -142,7 +142,7 @@ def test_one_round_is_no_verdict_on_a_commit(tmp_path):
     assert ref_comparison.headline([only], 0.05) == headline
 
 
-def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
+def test_a_query_more_is_named_if_time_cannot_decide(tmp_path):
     _, (comparison,) = compared(tmp_path / "run", 1.0, (3.0, 3.5))
     assert (comparison.verdict, comparison.more_queries) == ("same", True)
     _, (comparison,) = compared(tmp_path / "other", 1.0, (3.0, 3.0))

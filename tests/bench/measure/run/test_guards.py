@@ -122,7 +122,7 @@ def test_what_is_no_guard_or_no_bound_is_one_line(word):
 # ------------------------------------------------------------------------------------- what is seen
 
 
-def test_a_page_is_the_same_but_for_its_tokens():
+def test_a_page_is_the_same_except_its_tokens():
     page = b"<p>" + b"a" * 5000
     assert body_difference("/", page, page) == ""
     assert body_difference("/", page, b"<p>" + b"b" * 64 + page[67:]) == ""
@@ -145,9 +145,9 @@ def test_a_page_may_show_a_text_of_another_length():
 
 def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_over_when_it_is_made_again():
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
-    alone = evaluate(replace(drifting, other_cpu_share=0.01), BOUNDS)
-    assert alone["drift"] == "the stack's own: 4,000 requests in the first third, 2,600 in the last"
-    assert guards.discards(alone) is None
+    undisturbed = evaluate(replace(drifting, other_cpu_share=0.01), BOUNDS)
+    assert undisturbed["drift"] == "the stack's own: 4,000 requests in the first third, 2,600 in the last"
+    assert guards.discards(undisturbed) is None
     disturbed = evaluate(replace(drifting, other_cpu_share=0.10), BOUNDS)
     assert disturbed["interference"] == "other processes took 10% of the machine"
     assert guards.discards(disturbed).startswith("interference: ")

@@ -48,10 +48,10 @@ def test_the_order_is_shuffled_in_each_round_by_the_seed():
 
 def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it(monkeypatch):
     monkeypatch.setattr(sizes, "problem", lambda size: "run it as root" if size.is_limited else "")
-    asked_for = Counter()
+    resolutions = Counter()
 
     def resolve(stack, layer):
-        asked_for[stack, layer] += 1
+        resolutions[stack, layer] += 1
         if (stack, layer) == ("b", "x"):
             return CannotRun("no server of its chain serves files")
         return fake_case(stack, layer)
@@ -59,7 +59,7 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it(monkeypatc
     wanted = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"))
     wanted = replace(wanted, sizes=("unlimited", "bronze"))
     cases, skips = plan.cases(wanted, resolve)
-    assert set(asked_for.values()) == {1}
+    assert set(resolutions.values()) == {1}
     assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
         *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),
         *(("b", "none", "home"), ("b", "none", "login")),

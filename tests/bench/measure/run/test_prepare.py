@@ -57,7 +57,7 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
     assert not (tmp_path / "run").exists()
 
 
-def test_historic_stacks_are_measured_only_where_they_are_named():
+def test_historic_stacks_are_measured_only_if_they_are_named():
     assert plan.make_plan(plan.Request(kit(), SQLITE)).stacks == catalog.read().usual_stacks
     assert plan.make_plan(plan.Request(kit(), SQLITE, stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
 

@@ -132,13 +132,13 @@ def test_a_file_gets_plain_lines_only(monkeypatch, name):
     assert stream.getvalue() == "a [bold]line[/] that :smile: is not touched, " + "and is not wrapped " * 10 + "\n"
 
 
-def test_a_size_is_named_where_there_is_one():
+def test_a_size_is_named_if_there_is_one():
     bronze = replace(CASE, size="bronze")
     words = [progress.case_words(each) for each in (CASE, bronze)]
     assert words == ["one, layer none, home", "one, layer none, home, bronze"]
 
 
-def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
+def test_a_trial_of_a_closed_loop_is_printed_without_a_latency():
     closed = run_data.changed(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
     assert progress.outcome(closed) == "100 requests/s"
     at_a_rate = replace(closed, level_connections=None, rate_requested=100.0)

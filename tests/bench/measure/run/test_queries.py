@@ -51,7 +51,7 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     assert queries.per_request(running, CASE, addresses) == 8 / 5
     times = len(visits)
     assert queries.per_request(running, CASE, addresses) == 8 / 5
-    assert len(visits) == times, "what is known is not asked again"
+    assert len(visits) == times, "what is known is not requested again"
     assert queries.per_request(running, CASE, ("/static/a.css",)) == 0
 
 
@@ -60,4 +60,4 @@ def test_unknown_queries_are_not_measured(monkeypatch):
         url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"}, case=SimpleNamespace(project=kit())
     )
     monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
-    assert queries.per_request(running, CASE, ("/",)) is None, "nobody answers"
+    assert queries.per_request(running, CASE, ("/",)) is None, "nobody responds"

@@ -31,7 +31,7 @@ def test_a_trial_is_as_long_as_the_recording_up_to_a_minute():
     assert (replay.level(RECORDED, 1, 6), replay.level(RECORDED, 8, 1)) == (1, 5)
 
 
-def test_a_speed_is_told_from_a_rate():
+def test_a_rate_is_a_number_and_a_speed_begins_with_x():
     assert (replay.rate("20"), replay.rate("x2"), replay.rate("x0.5")) == (20, 2.0, 0.5)
     for text in ("0", "x0", "x", "fast", "-1", "1.5", "200000"):
         with pytest.raises(BenchError, match="is neither a whole number from 1 to 100000 nor a speed"):

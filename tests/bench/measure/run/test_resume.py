@@ -141,7 +141,7 @@ def resume(folder, *words):
 
 
 @pytest.mark.servers
-def test_a_run_under_way_is_left_alone(unfinished):
+def test_a_run_under_way_is_not_touched(unfinished):
     folder = unfinished()
     with Folder(folder).locked(), pytest.raises(BenchError, match="a run is under way in it") as error:
         resume(folder)

@@ -321,7 +321,7 @@ PLANS = {
     "tune": replace(CAPACITY, tunes="gunicorn", stacks=("gunicorn@processes=4,threads=4",)),
     "faults": replace(INFO.plan, faults=("worker",)),
 }
-MADE_BY = {"tune": tuned, "faults": fault}
+MAKERS = {"tune": tuned, "faults": fault}
 
 
 class Quiet:
@@ -366,10 +366,10 @@ def once(kind, folder, allowed):
         journal = session.resume(folder, info, lambda: ENVIRONMENT, replay)
     else:
         journal = session.begin(folder, "", info, lambda: ENVIRONMENT)
-    bed = Killing(journal, allowed, MADE_BY.get(kind, invented), outlook)
+    bed = Killing(journal, allowed, MAKERS.get(kind, invented), outlook)
     with Interrupts() as interrupts:
-        made_before = [record.key for record in earlier]
-        Session(journal, replay, bed, Quiet(), made_before).go(interrupts, keep_going=True)
+        earlier_keys = [record.key for record in earlier]
+        Session(journal, replay, bed, Quiet(), earlier_keys).go(interrupts, keep_going=True)
 
 
 def result(folder):
@@ -519,7 +519,7 @@ def held(name, *rates):
 
 
 CASES = [case("slow"), case("fast"), case("alike")]
-MADE = [*held("slow", 100, 102), *held("fast", 1000, 1010), *held("alike", 990, 1001)]
+TRIALS = [*held("slow", 100, 102), *held("fast", 1000, 1010), *held("alike", 990, 1001)]
 
 
 @pytest.fixture
@@ -535,15 +535,15 @@ def opened(latency):
 
 
 def test_the_rate_for_all_is_half_of_what_the_slowest_holds_that_ties_or_leads():
-    assert schedules.rate_for_all(MADE, 0.05) == 498
-    assert schedules.rate_for_all(MADE[:2], 0.05) == 50
+    assert schedules.rate_for_all(TRIALS, 0.05) == 498
+    assert schedules.rate_for_all(TRIALS[:2], 0.05) == 50
     assert schedules.rate_for_all(held("fast", 90_000, 90_000), 0.05) == schedules.LATENCY_MAX_RATE
     # One round does not say which case leads.
     assert schedules.rate_for_all(held("fast", 1000), 0.05) == 0
 
 
 def test_every_case_that_holds_the_rate_is_measured_at_it_the_fastest_first(opened):
-    (fast,), (alike,) = opened(MADE)
+    (fast,), (alike,) = opened(TRIALS)
     assert (fast.case.stack, alike.case.stack) == ("fast", "alike")
     assert (fast.rate, fast.seconds, fast.key) == (498, 3, f"{CASES[1].record.case_id}~rate498~r1")
 
@@ -551,9 +551,9 @@ def test_every_case_that_holds_the_rate_is_measured_at_it_the_fastest_first(open
 def test_what_a_case_holds_is_the_median_over_all_levels(opened):
     wider = [*held("slow", 2000, 2000), *held("fast", 1000, 1000), *held("alike", 990, 990)]
     at_64 = [replace(trial, trial_id=f"{trial.trial_id}~64", level_connections=64) for trial in wider]
-    assert [items[0].case.stack for items in opened([*at_64, *MADE])] == ["slow", "fast", "alike"]
+    assert [items[0].case.stack for items in opened([*at_64, *TRIALS])] == ["slow", "fast", "alike"]
 
 
 def test_a_resumed_run_goes_on_at_the_rate_at_which_it_began(opened):
-    begun = replace(MADE[2], trial_id="open", level_connections=None, rate_requested=400.0)
-    assert {items[0].rate for items in opened(MADE, [begun])} == {400}
+    begun = replace(TRIALS[2], trial_id="open", level_connections=None, rate_requested=400.0)
+    assert {items[0].rate for items in opened(TRIALS, [begun])} == {400}

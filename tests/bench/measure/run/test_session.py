@@ -88,7 +88,7 @@ def test_the_urls_of_the_session_are_looked_up_once_and_recorded(go):
 
 
 @pytest.mark.servers
-def test_a_workload_that_leads_nowhere_fails_alone(go, sites):
+def test_only_a_workload_that_leads_nowhere_fails(go, sites):
     sites.bare.add("one")
     status, recorded = go("--stack", "one", "--workload", "session")
     assert status == 1
@@ -99,7 +99,7 @@ def test_a_workload_that_leads_nowhere_fails_alone(go, sites):
 
 
 @pytest.mark.servers
-def test_wrong_responses_are_never_measured_and_what_does_not_come_up_fails_alone(go, sites, capsys):
+def test_wrong_responses_are_never_measured_and_only_what_does_not_come_up_fails(go, sites, capsys):
     sites.wrong.add("two")
     sites.refuses.add("three")
     sites.unreadable["four"] = "layer.toml: unknown key"

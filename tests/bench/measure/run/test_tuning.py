@@ -57,7 +57,7 @@ def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> SettingsSea
 
 
 @pytest.mark.parametrize(
-    ("holds", "tried", "answer"),
+    ("holds", "tried", "best"),
     [
         # Doubling gains nothing, halving loses.
         (lambda it: 200 * min(it.processes, 4), [(4, 1), (8, 1), (2, 1), (4, 2)], Settings(4, 1)),
@@ -68,11 +68,11 @@ def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> SettingsSea
     ],
     ids=["usual", "more", "fewer", "threads"],
 )
-def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_that_loses_nothing(holds, tried, answer):
+def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_that_loses_nothing(holds, tried, best):
     search = plan()
     done, log = searched(search, holds)
     assert first_round(log) == tried
-    assert search.best(done).settings == answer
+    assert search.best(done).settings == best
 
 
 def test_threads_that_slow_clients_may_need_are_not_taken_away():
@@ -101,13 +101,13 @@ def test_what_does_not_fit_is_not_tried_and_named():
     assert search.too_large[Settings(4, 4)] == ("16 threads may each hold a database connection, and 12 are free")
 
 
-@pytest.mark.parametrize(("gain", "answer"), [(1.5, Settings(2, 16, ASYNC)), (1, Settings(2, 1, SYNC))])
-def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_threads(gain, answer):
+@pytest.mark.parametrize(("gain", "best"), [(1.5, Settings(2, 16, ASYNC)), (1, Settings(2, 1, SYNC))])
+def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_threads(gain, best):
     other = TuningSpace("gunicorn-uvicorn", BOTH, Settings(4, 16, ASYNC))
     search = plan(usual=Settings(2, 1, SYNC), others=[other], fewer=("processes",))
     done, log = searched(search, lambda it: 200 * min(it.processes, 2) * (gain if it.classes == ASYNC else 1))
     assert first_round(log) == [(2, 1), (4, 1), (1, 1), (2, 2), (2, 16), (2, 32)]
-    assert search.best(done).settings == answer
+    assert search.best(done).settings == best
     assert done[-1].settings.words == "2 processes with 32 threads each (uvicorn)"
 
 

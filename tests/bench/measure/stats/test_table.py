@@ -78,7 +78,7 @@ def test_one_round_says_nothing_about_noise():
     assert table((200.0,), (100.0,)).ratio(0, 1) == (pytest.approx(2), 0, math.inf)
 
 
-def test_a_case_that_is_plainly_noisier_has_an_interval_of_its_own():
+def test_a_case_that_is_plainly_noisier_has_a_separate_interval():
     rates = Table(drawn(8, 10, 4, noisy=6))
     (_, low, high), (_, other_low, other_high) = rates.ratio(0, 1), rates.ratio(2, 1)
     assert math.log(high / low) > 3 * math.log(other_high / other_low)
@@ -107,10 +107,10 @@ def test_what_is_no_rate_counts_as_missing(wrong):
         rates.ratio(0, 1)
 
 
-@pytest.mark.parametrize("ask", [{"margin": -0.1}, {"margin": math.nan}, {"look": 0}, {"look": -1}])
-def test_a_question_that_is_none_is_refused(ask):
+@pytest.mark.parametrize("options", [{"margin": -0.1}, {"margin": math.nan}, {"look": 0}, {"look": -1}])
+def test_a_wrong_question_is_refused(options):
     with pytest.raises(ValueError, match="margin"):
-        table(*NEAR).decide(**ask)
+        table(*NEAR).decide(**options)
     with pytest.raises(ValueError, match="confidence 95"):
         table(*NEAR).ratio(0, 1, confidence=95)
 
@@ -153,7 +153,7 @@ def test_one_round_drops_what_no_noise_explains_and_decides_nothing():
     assert len(table((1000.0,), *[(1.0 + case,) for case in range(9)]).decide(look=1).open) == MIN_LEFT - 1
 
 
-def test_a_case_alone_leads_with_its_second_round():
+def test_a_single_case_leads_with_its_second_round():
     assert [table(row).decide().verdict for row in ((9.0,), (9.0, 8.0))] == [INCONCLUSIVE, LEADS]
 
 

@@ -94,7 +94,7 @@ def test_a_variant_takes_over_what_its_base_says_and_its_own_keys_win(tmp_path):
     assert stack.title == "T"
 
 
-def test_a_variant_has_a_title_of_its_own(tmp_path):
+def test_a_variant_has_a_separate_title(tmp_path):
     path = variant_of(tmp_path, "nginx-uwsgi")
     path.write_text('base = "nginx-uwsgi"\n')
     with pytest.raises(BenchError, match="stack needs 'title'"):
@@ -231,7 +231,7 @@ def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     assert "'./benchapp[flup]'" in skip.reason
 
 
-def test_what_installs_a_program_is_said_of_each():
+def test_what_installs_a_program_is_printed_for_each():
     known = catalog.read()
     servers = {server.name: server for stack in known.stacks.values() for server in stack.servers}
     for item in (*servers.values(), *known.services.values()):

@@ -34,7 +34,7 @@ def test_a_changed_case_keeps_a_cache_of_the_users_own():
 
 
 BROKEN = "raise ImportError('no pq wrapper available')"
-WHOLE = "__version__ = '99.0'"
+WORKING = "__version__ = '99.0'"
 
 
 @contextlib.contextmanager
@@ -53,5 +53,5 @@ def test_django_s_pool_is_for_a_project_that_can_import_psycopg_3():
     assert re.search(f"BENCHAPP_POOL={POOL_OF_DJANGO}: .*psycopg 3", str(raised.value))
     assert "\n" not in str(raised.value)
 
-    with psycopg_of(WHOLE) as env:
+    with psycopg_of(WORKING) as env:
         assert resolved("gunicorn", env=env, **how).settings["pool"] == POOL_OF_DJANGO

@@ -196,7 +196,7 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
 def test_a_second_deployment_has_the_same_database_and_not_that_of_the_shell(theirs, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://of/the-shell")
     project = theirs({}, default=POSTGRESQL)
-    assert database.parse(project, "").label == AS_IS, "what an empty DATABASE_URL asks for"
+    assert database.parse(project, "").label == AS_IS, "what an empty DATABASE_URL means"
     started = []
     monkeypatch.setattr(deployment, "deployed", lambda case, **how: contextlib.nullcontext(started.append(case)))
     case = bare(catalog.read().stack("gunicorn"), project=project, database=database.parse(project, None))

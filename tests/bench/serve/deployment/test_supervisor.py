@@ -136,7 +136,7 @@ def test_the_rest_of_its_processes_is_killed_first(deployed, tmp_path):
     until(lambda: _gone(int(note.read_text())), "the worker is gone")
 
 
-def test_one_that_is_stopped_on_purpose_is_left_alone(deployed):
+def test_one_that_is_stopped_on_purpose_is_not_restarted(deployed):
     running = deployed(cache=SLEEPS)
     keeper = Supervisor(running, lambda _: None)
     running.processes[0].popen.kill()

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import path
 
 
-def request_said(request: HttpRequest) -> HttpResponse:
+def request_shown(request: HttpRequest) -> HttpResponse:
     names = ("HTTP_HOST", "HTTP_USER_AGENT", "HTTP_ACCEPT", "SERVER_PROTOCOL", "REMOTE_ADDR")
     return HttpResponse(" ".join(request.META[name] for name in names))
 
@@ -22,7 +22,7 @@ def seen(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
-    path("request/", request_said),
+    path("request/", request_shown),
     path("port/", lambda request: HttpResponse(f"{request.build_absolute_uri()} port {request.get_port()}")),
     path("seen/", seen),
     path("second/", lambda request: HttpResponse("now", headers={"X-Second": str(int(time.time()))})),

@@ -120,7 +120,7 @@ def looking(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Ht
     return middleware
 
 
-def test_a_second_rendering_is_there_where_it_differs(rows: Rows):
+def test_a_second_rendering_is_there_if_it_differs(rows: Rows):
     pages = json.loads(run("renderpages", "/", "/login/"))
     assert "again" not in pages["/"]
     bodies = [pages["/login/"]["body"], *pages["/login/"]["again"]]
@@ -186,7 +186,7 @@ def test_bytes_and_streams_come_as_they_are():
     assert (page["body"], page["streams"]) == ("ab", True)
 
 
-def test_a_write_to_the_database_is_told(tmp_path: Path):
+def test_a_write_to_the_database_is_reported(tmp_path: Path):
     env = {"BENCHAPP_PROBES": "1", "DATABASE_URL": f"sqlite:///{tmp_path / 'new.sqlite3'}"}
     manage("migrate", "--verbosity", "0", **env)
     written = []

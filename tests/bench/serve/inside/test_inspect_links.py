@@ -19,5 +19,5 @@ HOST = "shop.example"
         ('<a href="http://[/?page=2"><a href><link href="/feed/?format=atom"><form action="?q=1">', {}),
     ],
 )
-def test_names_of_parameters_are_found_by_the_path_that_a_link_leads_to(html, parameters):
+def test_names_of_parameters_are_listed_by_the_path_that_a_link_leads_to(html, parameters):
     assert inspect_links.linked_parameters("/blog/", HOST, html) == parameters

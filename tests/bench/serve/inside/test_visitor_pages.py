@@ -21,14 +21,14 @@ import django; django.setup()
 from django.core.management import call_command
 from django.test import Client
 call_command("migrate", verbosity=0)
-answer = Client(SERVER_NAME="127.0.0.1").get({PAGE.format("x")!r})
-print(answer.headers["Vary"], answer.status_code, "Set-Cookie" in answer.headers)
-print(answer.content.decode())
+response = Client(SERVER_NAME="127.0.0.1").get({PAGE.format("x")!r})
+print(response.headers["Vary"], response.status_code, "Set-Cookie" in response.headers)
+print(response.content.decode())
 """
 
 
 @pytest.fixture(scope="module")
-def answer():
+def rendered_page():
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings"}
     env |= {"DATABASE_URL": "sqlite://:memory:", "BENCHAPP_PROBES": "1"}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.KIT, env=env, capture_output=True, text=True)
@@ -36,12 +36,12 @@ def answer():
     return done.stdout.split("\n", 1)
 
 
-def test_it_is_cacheable_like_an_ordinary_page(answer):
-    assert answer[0] == "Cookie 200 False"
+def test_it_is_cacheable_like_an_ordinary_page(rendered_page):
+    assert rendered_page[0] == "Cookie 200 False"
 
 
-def test_it_says_its_versions_its_account_and_its_time(answer):
-    code, template, account, rendered, static = parse_page_marker(answer[1])
+def test_it_says_its_versions_its_account_and_its_time(rendered_page):
+    code, template, account, rendered, static = parse_page_marker(rendered_page[1])
     assert (code, template, account) == (release.VERSION, release.VERSION, NOBODY)
     assert abs(time.time() - float(rendered)) < 60
     assert static.startswith("/static/probes/release.")
@@ -64,7 +64,7 @@ def test_a_page_of_a_project_ends_with_the_same_line():
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         HttpResponse("{}", content_type="application/json"),
         HttpResponse("no", status=404),
@@ -73,13 +73,13 @@ def test_a_page_of_a_project_ends_with_the_same_line():
     ],
     ids=["json", "404", "gzip", "stream"],
 )
-def test_what_is_no_page_stays_as_it_is(answer):
-    before = b"".join(answer)
-    answer = through(answer)
-    assert answer.streaming or answer.content == before
+def test_what_is_no_page_stays_as_it_is(response):
+    before = b"".join(response)
+    response = through(response)
+    assert response.streaming or response.content == before
 
 
-def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
+def test_settings_that_are_no_part_of_the_release_are_reported(monkeypatch):
     monkeypatch.setenv("OVERLAID_SETTINGS", "config.settings")
     assert visitor_pages._version() == release.VERSION
     # As if imported from elsewhere.

@@ -21,7 +21,7 @@ from bench.serve.machine import cpu_affinity
         (8, {"load": (6, 7), "services": (4, 5), "stack": (0, 1, 2, 3)}),
     ],
 )
-def test_cores_are_shared_out_where_there_are_enough(available, expected):
+def test_cores_are_shared_out_if_there_are_enough(available, expected):
     assert cpu_affinity.cores(range(available)) == expected
 
 

@@ -67,7 +67,7 @@ def test_the_second_says_for_what_and_whom_it_waits_and_gives_up_in_time(holder,
     assert re.fullmatch(rf"the thing is in use by {user}; waiting for it up to 0\.2 s", line)
 
 
-def test_a_shared_lock_is_for_several_and_not_for_one_alone(holder, tmp_path):
+def test_a_shared_lock_is_for_several_and_not_for_only_one(holder, tmp_path):
     one, other, gone = holder("shared"), holder("shared"), holder("shared")
     gone.kill()
     gone.wait()
@@ -79,7 +79,7 @@ def test_a_shared_lock_is_for_several_and_not_for_one_alone(holder, tmp_path):
         pass
 
 
-def test_a_lock_that_is_held_alone_is_not_shared(holder, tmp_path):
+def test_an_exclusive_lock_is_not_shared(holder, tmp_path):
     process = holder()
     message = rf"^the thing is still in use by process {process.pid} "
     with pytest.raises(GlobalFault, match=message), shared(tmp_path / "lock", "the thing", timeout_s=0.2):

@@ -46,7 +46,7 @@ def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
         until(lambda: "begun" in (scratch / "it.log").read_text(), "the session has begun")
         assert len(members(session)) == 2
         monkeypatch.setattr(paths, "STATE", tmp_path / "var")
-        assert orphans.clean() == 0, "what runs is left alone"
+        assert orphans.clean() == 0, "what runs is not touched"
         assert len(members(session)) == 2
         owner.kill()
         owner.wait()
@@ -61,7 +61,7 @@ def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_stranger_with_the_same_number_is_left_alone(tmp_path, monkeypatch):
+def test_a_stranger_with_the_same_number_is_not_touched(tmp_path, monkeypatch):
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     monkeypatch.setattr(paths, "STATE", tmp_path)
     (tmp_path / "run").mkdir()
@@ -75,9 +75,9 @@ def test_a_stranger_with_the_same_number_is_left_alone(tmp_path, monkeypatch):
         process.wait()
 
 
-def test_who_has_ended_is_known_and_strangers_are_left_alone():
-    ask = "from bench.serve.machine import orphans; print(orphans.owner())"
-    ended = subprocess.run([sys.executable, "-c", ask], cwd=paths.KIT, capture_output=True, text=True).stdout.strip()
+def test_who_has_ended_is_known_and_strangers_are_not_touched():
+    script = "from bench.serve.machine import orphans; print(orphans.owner())"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=paths.KIT, capture_output=True, text=True).stdout.strip()
     assert orphans.is_gone(ended)
     assert not orphans.is_gone(orphans.owner())
     assert not orphans.is_gone(f"elsewhere {ended.partition(' ')[2]}")

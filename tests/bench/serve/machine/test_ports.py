@@ -16,8 +16,8 @@ def test_a_free_port_is_no_clients_and_nobody_elses():
     assert len(set(given)) == 20
     assert not set(given) & set(ports.ephemeral())
     # Another instrument is not given a port that this one was, though no server has bound it yet.
-    ask = f"from bench.serve.machine import ports; print([ports._reserve(port) for port in {given}])"
-    other = subprocess.run([sys.executable, "-c", ask], cwd=paths.KIT, capture_output=True, text=True)
+    script = f"from bench.serve.machine import ports; print([ports._reserve(port) for port in {given}])"
+    other = subprocess.run([sys.executable, "-c", script], cwd=paths.KIT, capture_output=True, text=True)
     assert other.stdout.strip() == str([None] * 20)
 
 

@@ -264,7 +264,7 @@ def test_the_busiest_processes_of_others_are_named():
     assert load.words == "other processes take 62% of this machine (cc1, process 13: 40%; chromium, process 12: 10%)"
 
 
-def test_a_load_of_processes_that_cannot_be_seen_is_said_too():
+def test_a_load_of_processes_that_cannot_be_seen_is_reported_too():
     assert (
         processes.MachineLoad.of(0.5, {}).words
         == "other processes take 50% of this machine (none that can be seen from here)"

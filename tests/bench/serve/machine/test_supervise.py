@@ -97,7 +97,7 @@ def test_only_last_words_are_the_cause_of_a_death(started, text, seconds_ago, me
     os.utime(process.log, (written, written))
     assert str(process.died()) == f"{message}; see {process.log}"
     os.utime(process.log)
-    assert str(process.died()) == f"{message}; see {process.log}", "the same whenever it is asked"
+    assert str(process.died()) == f"{message}; see {process.log}", "the same each time"
 
 
 def test_the_words_of_its_predecessor_are_not_its_own(started):

@@ -272,7 +272,7 @@ def test_what_a_layer_stored_goes_when_a_new_version_comes(rendered):
         assert ("docker compose run --rm manage invalidatepages" in note) == (layer != "none")
 
 
-def test_maintenance_is_switched_where_a_container_can_write(rendered):
+def test_maintenance_is_switched_by_a_file_that_a_container_can_write(rendered):
     folder = rendered("nginx-uwsgi", "compose")
     assert "-f /run/benchapp/maintenance" in (folder / "conf" / "nginx.conf").read_text("utf-8")
     assert "exec nginx touch /run/benchapp/maintenance\n" in (folder / "INSTALL.md").read_text("utf-8")
@@ -287,7 +287,7 @@ def test_a_server_that_reads_one_file_gets_one(rendered):
     assert "--from-file=tls-combined.pem=both.pem" in (folder / "INSTALL.md").read_text("utf-8")
 
 
-def test_the_image_keeps_no_compiler_of_its_own_and_installs_by_hash(rendered):
+def test_the_image_keeps_no_compiler_and_installs_by_hash(rendered):
     image = (rendered("apache-modwsgi", "compose") / "Containerfile").read_text("utf-8")
     build, _, run = image.partition("# --- What runs")
     assert "apache2-dev gcc" in build and "gcc" not in run and "tini apache2 " in run

@@ -36,7 +36,7 @@ def script(tmp_path):
     return render
 
 
-def test_where_no_unit_stands_in_a_release_is_requested_when_the_processes_before_it_have_ended(script, tmp_path):
+def test_if_no_unit_stands_in_a_release_is_requested_when_the_processes_before_it_have_ended(script, tmp_path):
     """uWSGI's routers, 8 and 9, stay."""
     text = script("uwsgi")
     for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("sleep", "#!/bin/sh\n")):

@@ -28,7 +28,7 @@ from tests.bench.serve.production.test_containers import (
     validate_manifests,
 )
 from tests.cases import for_files
-from tests.projects import SAID, write
+from tests.projects import DESCRIPTION, write
 
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
@@ -38,7 +38,7 @@ SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 
 def with_variable(folder: Path, factory: pytest.TempPathFactory) -> UnderTest:
     """A project with a variable for its settings."""
-    write(folder, factory, SETTINGS, SAID + "build = ['compress --force']\n")
+    write(folder, factory, SETTINGS, DESCRIPTION + "build = ['compress --force']\n")
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
     return open_project(folder)
 
@@ -156,7 +156,7 @@ def test_a_manage_py_that_sets_its_settings_runs_with_those_of_the_kit(tmp_path,
 
 def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):
     apps = "INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []\nDATABASES = {}"
-    project = open_project(new_project(apps, SAID.replace('env_file = ".env"', "")))
+    project = open_project(new_project(apps, DESCRIPTION.replace('env_file = ".env"', "")))
     folder = rendered(project, "nginx-gunicorn", "none", "kubernetes", tmp_path / "out")
     assert "CronJob" not in (folder / "jobs.yaml").read_text("utf-8")
 
@@ -168,7 +168,11 @@ SECOND = "DATABASES['old'] = {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BA
     ("settings", "description", "reason"),
     [
         ("", "", "no list of its packages for the image: add requirements.txt, or dependencies to its pyproject.toml"),
-        (SECOND, SAID.replace('env_file = ".env"', ""), "its database old is an SQLite file, and containers have no"),
+        (
+            SECOND,
+            DESCRIPTION.replace('env_file = ".env"', ""),
+            "its database old is an SQLite file, and containers have no",
+        ),
     ],
 )
 def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, description, reason):

@@ -81,7 +81,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk)
     assert not target.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="another user's rights are taken by root alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take another user's rights")
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_directory_without_rights_is_one_line(tmp_path, exists):
     closed = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -209,7 +209,7 @@ def test_a_site_without_tls_does_not_need_it(stack, rendered):
         ("cherokee-uwsgi", "none", False),
     ],
 )
-def test_a_maintenance_switch_is_described_where_a_server_has_one(stack, layer, switched, rendered):
+def test_a_maintenance_switch_is_described_if_a_server_has_one(stack, layer, switched, rendered):
     texts = dict(rendered(stack, layer))
     note = texts.pop(NOTE)
     assert ("## Maintenance" in note, "see Maintenance" in note) == (switched, switched)
@@ -269,21 +269,21 @@ def test_only_what_binds_a_low_port_has_the_capability(rendered):
 # ------------------------------------------------------------------------------------------------------------ logs
 
 
-def opens_anew(server: str, signal: str) -> str:
+def reopens(server: str, signal: str) -> str:
     return f"systemctl kill --kill-who=main --signal={signal} benchapp-{server}.service"
 
 
 @pytest.mark.parametrize(
     ("stack", "layer", "rotated"),
     [
-        ("nginx-gunicorn", "none", {ACCESS: opens_anew("nginx", "USR1")}),
-        ("nginx-gunicorn", "varnish", {ACCESS: opens_anew("nginx", "USR1")}),
-        ("nginx-gunicorn", "nginx-microcache", {ACCESS: opens_anew("nginx", "USR1")}),
-        ("lighttpd-fastcgi", "none", {ACCESS: opens_anew("lighttpd", "HUP")}),
+        ("nginx-gunicorn", "none", {ACCESS: reopens("nginx", "USR1")}),
+        ("nginx-gunicorn", "varnish", {ACCESS: reopens("nginx", "USR1")}),
+        ("nginx-gunicorn", "nginx-microcache", {ACCESS: reopens("nginx", "USR1")}),
+        ("lighttpd-fastcgi", "none", {ACCESS: reopens("lighttpd", "HUP")}),
         # Apache would have to restart gracefully, which loses requests with mod_wsgi.
         ("apache-modwsgi", "none", {f"{ERRORS} {ACCESS}": "copytruncate"}),
         ("apache-modwsgi", "varnish", {f"{ERRORS} {ACCESS}": "copytruncate"}),
-        ("nginx-apache-modwsgi", "varnish", {ERRORS: "copytruncate", ACCESS: opens_anew("nginx", "USR1")}),
+        ("nginx-apache-modwsgi", "varnish", {ERRORS: "copytruncate", ACCESS: reopens("nginx", "USR1")}),
         ("cherokee-uwsgi", "none", {ACCESS: "copytruncate"}),
         # It rotates its own.
         ("caddy-gunicorn", "none", {}),

@@ -144,7 +144,7 @@ def test_neither_differences_nor_failures_show_a_secret():
         ),
     ],
 )
-def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_path, state, stands_in, changed, done):
+def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_not_touched(tmp_path, state, stands_in, changed, done):
     (task,) = yaml.safe_load((TEMPLATES / "servers.yml").read_text("utf-8"))
     units = ["benchapp-nginx", "benchapp-memcached", "benchapp-uwsgi"]
     known = {"conf": str(tmp_path), "units": units, "reloads": units[::2], "applications": units[2:]}
@@ -206,7 +206,7 @@ class Database:
         (folder / "benchapp.conf").write_text("[Unit]\n")
         self.bound = "10.0.0.20"
         (self.cluster / "conf.d/benchapp.conf").write_text("listen_addresses = 'localhost, 10.0.0.20'\n")
-        (folder / "answers").write_text(f"{listens}\n{known}\n")
+        (folder / "rows").write_text(f"{listens}\n{known}\n")
 
     @staticmethod
     def access(host: str) -> str:
@@ -218,13 +218,13 @@ class Database:
         template = (TEMPLATES / "benchapp-database.j2").read_text("utf-8")
         script = render.text(template, {"conf": str(self.folder)}, "x")
         psql = (
-            "read -r said\n"
-            'case "$said" in\n'
-            '"SHOW listen"*) head -n 1 $FOLDER/answers ;;\n'
+            "read -r statement\n"
+            'case "$statement" in\n'
+            '"SHOW listen"*) head -n 1 $FOLDER/rows ;;\n'
             '"SHOW port"*) echo 5432 ;;\n'
-            "*rolpassword*) tail -n 1 $FOLDER/answers ;;\n"
+            "*rolpassword*) tail -n 1 $FOLDER/rows ;;\n"
             "SELECT*) echo 1 ;;\n"
-            '*) echo "${said#*; }" >> $FOLDER/log ;;\n'
+            '*) echo "${statement#*; }" >> $FOLDER/log ;;\n'
             "esac"
         )
         systemctl = '[ "$1" = enable ] || echo "$1" >> $FOLDER/log'
@@ -297,10 +297,10 @@ def test_a_response_that_comes_in_pieces_is_read_to_its_status(tmp_path, pieces,
                     taken.sendall(piece)
                     time.sleep(0.05)
 
-        answering = threading.Thread(target=response)
-        answering.start()
+        responding = threading.Thread(target=response)
+        responding.start()
         result = ready(tmp_path, "fastcgi", server.getsockname()[1])
-        answering.join()
+        responding.join()
     assert (result.returncode, "no response that fastcgi knows" in result.stderr) == (status, bool(status))
 
 

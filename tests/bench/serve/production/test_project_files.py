@@ -18,7 +18,7 @@ from bench.serve.deployment import render
 from bench.serve.production import one_host
 from bench.serve.project.opened import open_project
 from tests.cases import for_files
-from tests.projects import SAID
+from tests.projects import DESCRIPTION
 
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
@@ -37,7 +37,7 @@ def rendered(folder: Path, stack: str, layer: str, target: Path) -> dict[str, st
 
 
 def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
-    folder = new_project("import os\nSECRET_KEY = os.environ['SHOP_KEY']", SAID)
+    folder = new_project("import os\nSECRET_KEY = os.environ['SHOP_KEY']", DESCRIPTION)
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\nSHOP_MAIL='also secret'\n")
     files = rendered(folder, "nginx-uwsgi", "nginx-microcache", tmp_path / "out")
     for name, text in files.items():
@@ -261,7 +261,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert "\nif ! benchapp-manage invalidatepages; then\n" in files["benchapp-restore"]
 
 
-def test_a_project_may_name_commands_of_its_own_for_backups(new_project, tmp_path):
+def test_a_project_may_name_its_commands_for_backups(new_project, tmp_path):
     description = '[tool.benchapp]\nbackup = "dumpall --keep 3"\nrestore = "putback"\n'
     files = rendered(new_project("", description), "nginx-gunicorn", "none", tmp_path / "out")
     command = re.search("(?m)^ExecStart=(.*)", files["timers/benchapp-backup.service"])[1]
@@ -278,7 +278,7 @@ def test_a_project_may_name_commands_of_its_own_for_backups(new_project, tmp_pat
     assert "benchapp-restore" not in files["INSTALL.md"] and "No backup" not in files["INSTALL.md"]
 
 
-def test_a_project_that_the_kit_cannot_copy_is_told_so(new_project, tmp_path):
+def test_a_project_that_the_kit_cannot_copy_is_reported(new_project, tmp_path):
     folder = new_project("DATABASES = {'default': {'ENGINE': 'shop.odd', 'NAME': 'x'}}")
     (folder / "shop" / "odd").mkdir()
     (folder / "shop" / "odd" / "base.py").write_text("from django.db.backends.dummy.base import DatabaseWrapper\n")
@@ -388,7 +388,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
 
 
 @pytest.mark.parametrize("login", ["/door/", "door", "/accounts/login/"])
-def test_log_ins_are_limited_where_the_project_has_them(new_project, tmp_path, login):
+def test_logins_are_limited_on_the_pages_that_the_project_has(new_project, tmp_path, login):
     folder = new_project(f"LOGIN_URL = {login!r}")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("\nfrom django.contrib.auth.views import LoginView\n")

@@ -94,7 +94,7 @@ def _opened(folder: Path, factory: pytest.TempPathFactory) -> UnderTest:
     if folder.parent.name == "startproject":
         projects.write(folder, factory, "", '[project]\nname = "shop"\ndependencies = ["Django"]\n')
     else:
-        projects.write(folder, factory, UPLOADS, projects.SAID + WORK)
+        projects.write(folder, factory, UPLOADS, projects.DESCRIPTION + WORK)
         (folder / ".env").write_text("SHOP_KEY=a-secret\n")
     return open_project(folder)
 

@@ -84,7 +84,7 @@ def without_addresses(text: str) -> list[str]:
         ("nginx-uwsgi", "varnish", {"listener": "behind"}),
     ],
 )
-def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, layer, changes):
+def test_the_files_are_those_of_one_host_except_addresses(tmp_path, stack, layer, changes):
     one = one_host.write(production(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
     several = rendered(tmp_path / "several", stack, layer, **changes) / "hosts"
     every = {name: files(several / name) for name in GROUPS if (several / name).exists()}
@@ -120,7 +120,7 @@ def test_nftables_takes_the_firewall(tmp_path):
     out = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-memcached")
     done = subprocess.run([nft, "-c", "-f", conf(out, "db1") / "firewall.nft"], capture_output=True, text=True)
     if "Operation not permitted" in done.stderr:
-        pytest.skip("nft checks a file for root alone")
+        pytest.skip("nft checks a file only for root")
     assert done.returncode == 0, done.stderr
 
 
@@ -192,7 +192,7 @@ def test_a_front_that_is_one_of_several_web_hosts_is_refused(tmp_path):
     )
 
 
-def test_a_host_that_the_layer_does_not_use_is_left_alone(tmp_path):
+def test_a_host_that_the_layer_does_not_use_is_not_touched(tmp_path):
     groups = {**GROUPS, "db1": ("db",), "cache1": ("cache",)}
     out = rendered(tmp_path / "out", "nginx-uwsgi", "none", groups)
     runs = {path.stem: json.loads(path.read_text())["runs"] for path in (out / "host_vars").iterdir()}

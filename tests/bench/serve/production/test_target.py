@@ -96,7 +96,7 @@ def test_what_cannot_be_installed_there_is_refused_in_one_line(chosen, packages,
         ("py3-none-any", "Psycopg2\n", False),
     ],
 )
-def test_a_package_without_a_wheel_is_told_before_a_deploy_refuses_it(tmp_path, tag, requirements, named):
+def test_a_package_without_a_wheel_is_reported_before_a_deploy_refuses_it(tmp_path, tag, requirements, named):
     folder = tmp_path / "site-packages" / "psycopg2-2.9.11.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: psycopg2\nVersion: 2.9.11\n")

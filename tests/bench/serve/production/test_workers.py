@@ -103,13 +103,13 @@ def test_the_kits_own_job_goes_where_the_project_has_it(project, tmp_path):
 def serve(script: str, folder: Path, restarts: str) -> tuple[int, list[str]]:
     """The calls of systemctl by `serve` of a deploy script, in order, and its exit status."""
     stubs = (
-        'systemctl() { case $* in *NRestarts*) echo "$RESTARTS";; is-active*) ;; *) echo "$*" >> said;; esac; }\n'
+        'systemctl() { case $* in *NRestarts*) echo "$RESTARTS";; is-active*) ;; *) echo "$*" >> commands;; esac; }\n'
         "sleep() { :; }; curl() { :; }; journalctl() { echo ImportError; }; timeout() { :; }\n"
-        'link() { echo "link" >> said; }; prepare_servers() { :; }; current=/nonexistent\n'
+        'link() { echo "link" >> commands; }; prepare_servers() { :; }; current=/nonexistent\n'
     )
     words = ["bash", "-uc", f"{script}\n{stubs}\nserve new"]
     done = subprocess.run(words, cwd=folder, env={"PATH": "/usr/bin:/bin", "RESTARTS": restarts})
-    return done.returncode, (folder / "said").read_text().splitlines()
+    return done.returncode, (folder / "commands").read_text().splitlines()
 
 
 @pytest.mark.parametrize("stack", ["nginx-gunicorn", "waitress"])

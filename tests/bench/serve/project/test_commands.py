@@ -60,7 +60,7 @@ class Shop(AppConfig):
 
 
 @pytest.mark.servers
-def test_code_that_reads_rows_while_it_is_loaded_is_told_so(new_project, own_var):
+def test_code_that_reads_rows_while_it_is_loaded_is_reported(new_project, own_var):
     folder = new_project("INSTALLED_APPS.append('shop')")
     subprocess.run([sys.executable, "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
     (folder / "shop" / "apps.py").write_text(READY)

@@ -130,10 +130,10 @@ def test_a_description_that_is_no_table_is_one_line(folder, text):
         description.read(folder)
 
 
-@pytest.mark.parametrize(("asks", "name"), [("open", "pyproject.toml"), ("stat", "manage.py")])
-def test_what_may_not_be_read_is_one_line(folder, monkeypatch, asks, name):
+@pytest.mark.parametrize(("method", "name"), [("open", "pyproject.toml"), ("stat", "manage.py")])
+def test_what_may_not_be_read_is_one_line(folder, monkeypatch, method, name):
     write(folder)
-    real = getattr(Path, asks)
+    real = getattr(Path, method)
 
     def refused(path, *how, **more):
         if path.name == name:
@@ -141,7 +141,7 @@ def test_what_may_not_be_read_is_one_line(folder, monkeypatch, asks, name):
         return real(path, *how, **more)
 
     # As root, which tests may run as, everything may be read.
-    monkeypatch.setattr(Path, asks, refused)
+    monkeypatch.setattr(Path, method, refused)
     with pytest.raises(BenchError, match=r"cannot be read: Permission denied; correct its rights$"):
         description.read(folder)
 
@@ -197,7 +197,7 @@ def test_this_repository_describes_its_own_project():
 
 # --------------------------------------------------------------- a description in a file elsewhere, --config FILE
 
-SAID = """
+TABLE = """
 [tool.benchapp]
 env_file = "variables"
 health = "/up/"
@@ -212,7 +212,7 @@ def described(tmp_path):
     """A file in a separate folder, with what it names beside it."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "shop.toml").write_text(SAID)
+    (folder / "shop.toml").write_text(TABLE)
     (folder / "variables").write_text("SHOP=1\n")
     (folder / "browse.txt").write_text("/\n/about/\n")
     return folder / "shop.toml"

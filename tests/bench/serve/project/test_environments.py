@@ -34,7 +34,7 @@ def test_an_environment_in_the_repository_is_that_of_the_project(project, place)
     assert environments.interpreter(project) == python
 
 
-def test_where_uv_is_told_another_place_it_is_there(project, tmp_path, monkeypatch):
+def test_an_environment_that_uv_has_elsewhere_is_known(project, tmp_path, monkeypatch):
     python = python_in(tmp_path / "elsewhere")
     monkeypatch.setenv(environments.OF_UV, str(tmp_path / "elsewhere"))
     assert environments.interpreter(project) == python
@@ -96,7 +96,7 @@ def test_the_tool_that_manages_the_packages_is_named(project, tmp_path, monkeypa
         ("README.md", "install it there, or name"),
     ],
 )
-def test_what_makes_an_environment_is_said(project, file, message):
+def test_what_makes_an_environment_is_reported(project, file, message):
     (project.parent / file).touch()
     taken = Path("/kit/python")
     assert environments.remedy(project, taken).startswith(message.format(root=project.parent, python=taken))

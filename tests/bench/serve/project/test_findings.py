@@ -363,7 +363,7 @@ def test_from_a_pre_release_the_way_leads_to_its_release():
     assert "upgrade" not in remedies[2]
 
 
-def test_old_versions_of_django_are_not_told_of_an_option_that_they_lack():
+def test_the_note_for_old_versions_of_django_names_no_option_that_they_lack():
     facts = {"sqlite_modes": {"default": ("DEFERRED", "WAL")}}
     remedies = {
         version: findings_of({**facts, "django": version})[0].remedy for version in ("5.2.19", "5.0.2", "4.2.30")
@@ -375,7 +375,7 @@ def test_hosts_are_an_error_if_the_kit_sets_none():
     assert names({"allowed_hosts": ("example.org",)}, reads_environment=True) == ["host-refused"]
 
 
-def test_what_the_kit_sets_where_it_serves_is_no_finding():
+def test_settings_that_the_kit_changes_are_no_finding():
     facts = {
         "application": {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"},
         "conn_max_age": {"default": 600},
@@ -438,7 +438,7 @@ def test_uploads_need_a_web_server_and_a_path_of_their_own():
     assert names(sent, reads_environment=True) == ["uploads-not-served", "uploads-in-release"]
 
 
-def test_an_error_of_the_health_page_is_said_with_its_line():
+def test_an_error_of_the_health_page_is_reported_with_its_line():
     (advice,) = findings_of(of(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)"))
     assert advice.what == "GET /up/ returns status 500: KeyError: 'x' (shop/views.py:7)"
     assert advice.where == "shop/views.py:7"
@@ -477,7 +477,7 @@ def test_what_keeps_pages_out_of_caches_is_named_with_its_cause():
     assert advice.what.startswith("/ (base.html:3) read the cookie theme: no layer stores ")
 
 
-def test_what_keeps_pages_out_of_layers_is_said_once_with_its_reader_and_what_to_write():
+def test_what_keeps_pages_out_of_layers_is_reported_once_with_its_reader_and_what_to_write():
     causes, readers = {"header cf-ipcountry": "shop/country.py:6"}, {"cf-ipcountry": "shop.country.Country"}
     read = msgspec.structs.replace(HOME, causes=causes, readers=readers, headers=HTML)
     pages = (
@@ -547,7 +547,7 @@ def leading(*places):
     return {"pages": tuple(InspectedPage(path, 302, location=location) for path, location in each)}
 
 
-def test_a_site_behind_a_login_is_told_how_to_describe_it():
+def test_a_site_behind_a_login_learns_how_to_describe_it():
     login = "/accounts/login/?next=/"
     for pages in (leading("/", login), leading("/", "/mine/", login)):
         (advice,) = findings_of(pages, health="/")
@@ -564,12 +564,12 @@ def test_a_site_behind_a_login_is_told_how_to_describe_it():
 
 
 @pytest.mark.parametrize(("start", "remedy"), [("/shop/", 'public = ["/shop/"]'), ("/login/", 'url = "/login/"')])
-def test_a_home_page_that_leads_on_is_told_of_the_page_at_the_end(start, remedy):
+def test_the_finding_on_a_home_page_that_redirects_names_the_last_page(start, remedy):
     (advice,) = findings_of(of(HOME, status=302, location="/en/"), start=start)
     assert advice.id == "home-not-shown" and remedy in advice.remedy
 
 
-def test_a_page_that_another_host_would_have_is_told_how_to_be_shown():
+def test_the_note_on_a_page_of_another_host_says_how_to_show_it():
     (advice,) = findings_of(of(HOME, status=404), health="/")
     assert LET_IN in advice.remedy
 
@@ -618,7 +618,7 @@ def test_settings_for_production_beside_those_that_manage_py_names_are_requested
 @pytest.mark.parametrize(
     ("code", "finding"),
     [
-        ("answer['X-Accel-Redirect'] = path\n", "sendfile"),
+        ("response['X-Accel-Redirect'] = path\n", "sendfile"),
         ("from channels.routing import URLRouter\n", "websockets"),
         ("await send({'type': 'websocket.accept'})\n", "websockets"),
         ("if scope['type'] == 'lifespan':\n", "lifespan"),

@@ -38,7 +38,7 @@ def findings(monkeypatch, pages, migrations_left=0, urls=(), **fields):
         "health": described.health,
         "ready": described.health,
         "description": described,
-        "once": lambda _, ask: ask(),
+        "once": lambda _, compute: compute(),
     }
     project = SimpleNamespace(folder="/srv/shop", recorded="x", overlaid=True, var=None, facts=facts, **paths)
     return health.require(project, "sqlite:///x", {}, SimpleNamespace())
@@ -70,7 +70,7 @@ def findings(monkeypatch, pages, migrations_left=0, urls=(), **fields):
         ),
     ],
 )
-def test_it_is_said_in_one_line(monkeypatch, pages, more, message):
+def test_it_is_reported_in_one_line(monkeypatch, pages, more, message):
     with pytest.raises(BenchError, match=message):
         findings(monkeypatch, pages, **more)
 

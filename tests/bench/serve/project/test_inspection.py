@@ -111,7 +111,7 @@ urlpatterns.append(path("list/", lambda request: HttpResponse('<a href="?page=2"
 """
 
 
-def test_parameters_in_links_of_a_page_are_known_with_what_the_page_cache_is_told(new_project):
+def test_parameters_in_links_of_a_page_are_known_with_the_settings_of_the_page_cache(new_project):
     folder = new_project("CACHING_QUERY = ['page']", '[tool.benchapp]\npublic = ["/list/"]\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(PAGINATED)
@@ -322,7 +322,7 @@ def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
     assert tree(folder) == before
 
 
-def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(new_project):
+def test_pages_of_patterns_without_parameters_are_looked_at_if_none_is_named(new_project):
     folder = new_project("LANGUAGES, LANGUAGE_CODE = [('de', 'Deutsch'), ('en', 'English')], 'en-us'")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(
@@ -346,7 +346,7 @@ def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(
     assert [page.path for page in pages] == ["/", "/moved/", "/last/", "/no/such/page/"]
 
 
-def test_a_database_that_does_not_respond_is_said_in_seconds(new_project):
+def test_a_database_that_does_not_respond_is_reported_in_seconds(new_project):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"'HOST': '127.0.0.1', 'PORT': '{silent.getsockname()[1]}'"
         folder = new_project(
@@ -357,7 +357,7 @@ def test_a_database_that_does_not_respond_is_said_in_seconds(new_project):
     assert "timeout expired" in facts.database_error and time.monotonic() - begun < 20
 
 
-def test_a_package_in_a_folder_of_its_own_is_found_and_its_application_above_its_settings(new_project):
+def test_a_package_in_a_separate_folder_is_found_and_its_application_above_its_settings(new_project):
     table = '[tool.benchapp]\nsettings = "store.settings.dev"\n'
     folder = new_project("ROOT_URLCONF = 'store.urls'\ndel WSGI_APPLICATION", table)
     package = folder / "src" / "store"
@@ -455,7 +455,7 @@ def test_names_of_this_machine_are_no_names_of_the_site(new_project):
     assert {page.path: (page.status, page.readers) for page in facts.pages}["/named/"] == (200, {})
 
 
-def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
+def test_a_second_database_that_is_down_is_reported_and_pages_without_it_are_looked_at(new_project):
     down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
     # A replica has the place of the default one, whichever that is.
     replica = "DATABASES['replica'] = {**DATABASES['default'], 'TEST': {'MIRROR': 'default'}}"
@@ -630,8 +630,9 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
 def test_a_cookie_that_is_named_by_keyword_breaks_no_page(new_project):
     folder = new_project("", '[tool.benchapp]\npublic = ["/seen/"]\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
-        urls.write("def seen(request):\n    answer = HttpResponse('x')\n")
-        urls.write("    answer.set_cookie(key='seen', value=request.COOKIES.get('theme', '1'))\n    return answer\n")
+        urls.write("def seen(request):\n    response = HttpResponse('x')\n")
+        urls.write("    response.set_cookie(key='seen', value=request.COOKIES.get('theme', '1'))\n")
+        urls.write("    return response\n")
         urls.write("urlpatterns.append(path('seen/', seen))\n")
     page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/seen/")
     assert (page.status, page.cookies) == (200, ("seen",)) and page.causes["seen"].startswith("shop/urls.py:")

@@ -57,7 +57,7 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert isinstance(skip, CannotRun) and skip.reason.startswith("fragments: ")
 
 
-def test_each_database_that_setup_fills_is_a_file_of_its_own(new_project):
+def test_each_database_that_setup_fills_is_a_separate_file(new_project):
     second = "DATABASES['log'] = {**DATABASES['default'], 'NAME': BASE_DIR / 'log.sqlite3'}"
     project = open_project(new_project(second, "[tool.benchapp]\ngenerated = true\n"))
     (second,) = json.loads(project.environment({})["BENCHAPP_DATABASE_FILES"]).values()
@@ -72,7 +72,7 @@ def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project
     assert 'write layers = ["view-cache"]' in refusal(project, stack, known.joined_layers("view-cache"))
 
 
-def test_layers_that_any_project_can_have_are_not_said(new_project):
+def test_layers_that_any_project_can_have_are_not_named(new_project):
     folder = new_project(description='[tool.benchapp]\nlayers = ["fragments", "varnish"]\n')
     with pytest.raises(BenchError) as error:
         open_project(folder)

@@ -139,11 +139,11 @@ def test_access_logs_as_servers_write_them(tmp_path, form):
     assert (recording.paths, recording.notes) == (targets, ())
 
 
-ASKED = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
+REQUEST = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
 AZURE = {"httpMethod": "GET", "requestUri": "/blog/", "requestQuery": "page=2", "httpStatus": 200, "host": "a.example"}
 APP_SERVICE = {"CsMethod": "GET", "CsUriStem": "/blog/", "CsUriQuery": "page=2", "ScStatus": 200, "TimeTaken": 9}
 JSON_LINES = {
-    "caddy": {"level": "info", "ts": 1.5, "request": {**ASKED, "proto": "HTTP/2.0"}, "status": 200},
+    "caddy": {"level": "info", "ts": 1.5, "request": {**REQUEST, "proto": "HTTP/2.0"}, "status": 200},
     "nginx": {"time_iso8601": "2026-11-22T12:00:01+00:00", "request": "GET /blog/?page=2 HTTP/1.1", "status": "200"},
     "nginx's parts": {"msec": "1.5", "request_method": "GET", "uri": "/blog/", "args": "page=2", "status": 200},
     "both": {"msec": "1.5", "method": "GET", "uri": "/blog/", "request": "GET /blog/?page=2 HTTP/2.0", "status": 200},

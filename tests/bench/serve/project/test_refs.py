@@ -72,7 +72,7 @@ def test_a_commit_without_the_project_is_refused(repository, tmp_path):
         refs.checkout(repository / "site", ref, tmp_path / "below")
 
 
-def test_what_is_in_no_commit_is_said(repository):
+def test_what_is_in_no_commit_is_reported(repository):
     chosen = refs.choose(repository, ["main"])
     assert refs.notes(repository, chosen) == [f"main is commit {chosen[0].commit[:7]} Second"]
     (repository / "site" / "manage.py").write_text("third\n")

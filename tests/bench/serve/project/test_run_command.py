@@ -160,7 +160,7 @@ def test_commands_of_several_threads_have_each_its_own_output(prefixed):
         assert [json.loads(output.splitlines()[0])[0][2] for output in done] == list(map(str, range(8)))
 
 
-def test_without_the_warm_process_a_command_runs_alone(manage_py):
+def test_without_the_warm_process_a_command_runs_in_a_new_one(manage_py):
     interpreter = Interpreter(("env", "OTHER=1"), Path(sys.executable), manage_py)
     first = warm_process(interpreter)
     first.kill()

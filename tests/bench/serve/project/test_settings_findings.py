@@ -51,7 +51,7 @@ CHANNEL_LAYERS = {
 }
 SECURE_CSP = {"script-src": ["'self'", "<CSP_NONCE_SENTINEL>"]}
 """
-FOUND = {
+EXPECTED = {
     "uncached-templates": '"loaders": [',
     "no-referrer": "SECURE_REFERRER_POLICY",
     "breach": '"django.middleware.gzip',
@@ -120,7 +120,7 @@ def test_settings_that_people_have_are_found_with_their_lines(new_project):
     with_assets(folder, "let a = 1;\n//# sourceMappingURL=site.js.map\n")
     (folder / "shop" / "views.py").write_text(SENDS)
     items = findings_of(folder)
-    expected = {name: line(folder, "shop/settings.py", text) for name, text in FOUND.items()}
+    expected = {name: line(folder, "shop/settings.py", text) for name, text in EXPECTED.items()}
     assert {name: items.get(name) for name in expected} == expected
     assert items["dangling-reference"] == "js/site.js"
 
@@ -134,7 +134,7 @@ def test_a_project_that_is_right_has_none_of_them(new_project):
     (folder / "assets" / "js" / "site.js.map").write_text("{}")
     (folder / "shop" / "views.py").write_text(SENDS)
     items = findings_of(folder)
-    wrong = {*FOUND, "dangling-reference", "static-file-error", "static-file-missing", "security.W009"}
+    wrong = {*EXPECTED, "dangling-reference", "static-file-error", "static-file-missing", "security.W009"}
     assert wrong & items.keys() == set()
 
 
@@ -503,7 +503,7 @@ def test_a_redirect_to_a_static_file_is_not_followed(new_project):
     assert not [page.path for page in pages if page.path.startswith("/static/")]
 
 
-def test_a_pooler_in_front_of_postgresql_is_told_by_its_port_or_name(new_project):
+def test_a_pooler_in_front_of_postgresql_is_known_by_its_port_or_name(new_project):
     lines = []
     for alias, place in (
         ("default", "'HOST': '127.0.0.1', 'PORT': 6432"),
@@ -519,7 +519,7 @@ def test_a_pooler_in_front_of_postgresql_is_told_by_its_port_or_name(new_project
     assert [item.where for item in items] == [line(project.folder, "shop/settings.py", "DATABASES['plain']")] * 2
 
 
-def test_a_redis_that_knows_no_hello_is_told_from_one_that_is_down(new_project, tmp_path):
+def test_a_redis_that_knows_no_hello_and_one_that_is_down_are_two_findings(new_project, tmp_path):
     port = free_port()
     cache = (
         "{'BACKEND': 'django.core.cache.backends.redis.RedisCache', 'LOCATION': 'redis://127.0.0.1:%d', 'OPTIONS': %r}"

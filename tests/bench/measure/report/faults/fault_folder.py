@@ -47,7 +47,7 @@ def good(stack: str, **where) -> list[FaultOutcome]:
         outcome(stack, "worker", failed_kept=1, recovery_s=0.04, **where),
         outcome(stack, "application-server", failed_new=12, recovery_s=1.8, longest_gap_s=1.9, **where),
         outcome(stack, "front-server", failed_new=10, recovery_s=1.1, longest_gap_s=1.2, **where),
-        outcome(stack, "database", status="skipped", reason="it needs a database of its own", **where),
+        outcome(stack, "database", status="skipped", reason="it needs a separate database", **where),
         outcome(stack, "application-server-hangs", longest_gap_s=5.1, **where),
         outcome(stack, "slow-headers", figures={"stops_at": None}, **where),
         outcome(stack, "slow-bodies", figures={"stops_at": None}, **where),
