@@ -87,15 +87,15 @@ def main():
 
 
 def parser():
-    found = argparse.ArgumentParser(description="Backups of the project's databases.")
-    commands = found.add_subparsers(dest="command", required=True)
+    command_line = argparse.ArgumentParser(description="Backups of the project's databases.")
+    commands = command_line.add_subparsers(dest="command", required=True)
     backups = commands.add_parser("backup", help="write a backup of each database, and remove the oldest")
     backups.add_argument("directory", type=Path)
     backups.add_argument("--keep", type=positive, default=KEEP, help=f"how many stay of each (default: {KEEP})")
     restored = commands.add_parser("restore", help="replace a database with a backup")
     restored.add_argument("file", type=Path)
     restored.add_argument("--force", action="store_true", help="also if it has rows, which are lost")
-    return found
+    return command_line
 
 
 def positive(text):
@@ -114,10 +114,10 @@ def project_databases():
     """Each database by its alias; a replica does not count. Raises Failed if the settings cannot be read."""
     try:
         settings = dict(connections.settings)
-        found = {alias: connections[alias] for alias in settings if not settings[alias]["TEST"].get("MIRROR")}
+        by_alias = {alias: connections[alias] for alias in settings if not settings[alias]["TEST"].get("MIRROR")}
     except Exception as error:
         raise Failed(f"the project's settings: {type(error).__name__}: {first_line(error)}") from None
-    return {alias: database for alias, database in found.items() if is_kept(database)}
+    return {alias: database for alias, database in by_alias.items() if is_kept(database)}
 
 
 def is_kept(database):
@@ -257,9 +257,9 @@ def restore(databases, file, force):
 
 def database_of(databases, file):
     """The database whose backup a file is, by its name."""
-    found = BACKUP.fullmatch(file.name)
-    database = databases.get(unquote(found["alias"])) if found else None
-    if not database or found["suffix"] != SUFFIXES.get(database.vendor):
+    match = BACKUP.fullmatch(file.name)
+    database = databases.get(unquote(match["alias"])) if match else None
+    if not database or match["suffix"] != SUFFIXES.get(database.vendor):
         raise Failed(f"{file}: by its name not a backup of this project: use one that its timer wrote")
     return database
 
@@ -287,11 +287,11 @@ def opened(file):
 def check_sqlite(database, file):
     try:
         with opened(file) as copy:
-            whole = copy.execute("PRAGMA quick_check").fetchone() == ("ok",)
+            is_intact = copy.execute("PRAGMA quick_check").fetchone() == ("ok",)
             tables = [name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     except sqlite3.DatabaseError as error:
         raise Failed(f"{file}: {error}") from None
-    if not whole:
+    if not is_intact:
         raise Failed(f"{file}: it is damaged")
     if not tables or (database.alias == "default" and MIGRATIONS not in tables):
         raise foreign(file)

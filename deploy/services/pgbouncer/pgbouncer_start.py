@@ -14,16 +14,16 @@ NAMES = ("BENCHAPP_DATABASE_URL", "DATABASE_URL")
 
 def database_url() -> str:
     """The URL of the site's database; the secrets have the last word, and a comment has its line to itself."""
-    found = dict(os.environ)
+    values = dict(os.environ)
     secrets = Path(os.environ.get("CREDENTIALS_DIRECTORY", ""), "secrets.env")
     if "CREDENTIALS_DIRECTORY" in os.environ and secrets.is_file():
         for line in secrets.read_text("utf-8").splitlines():
             name, equals, value = line.strip().partition("=")
             if equals and not name.startswith(("#", ";")):
-                found[name] = unquoted(value.strip()).replace("\\\\", "\\")
+                values[name] = unquoted(value.strip()).replace("\\\\", "\\")
     for name in NAMES:
-        if found.get(name):
-            return found[name]
+        if values.get(name):
+            return values[name]
     sys.exit(f"pgbouncer_start.py: no {' and no '.join(NAMES)}; write one into secrets.env")
 
 
