@@ -107,9 +107,9 @@ def test_names_that_server_and_settings_have_need_no_advice(server_names, allowe
     ],
 )
 def test_a_name_that_the_settings_refuse_is_advised(server_names, allowed, refused):
-    said = of_names(server_names, allowed)
-    assert said.startswith(f"server_names has {refused}, which ALLOWED_HOSTS ({(allowed or '').replace(',', ', ')}")
-    assert said.endswith(" refuses with 400; write ALLOWED_HOSTS with it under [env] of a file of values")
+    note = of_names(server_names, allowed)
+    assert note.startswith(f"server_names has {refused}, which ALLOWED_HOSTS ({(allowed or '').replace(',', ', ')}")
+    assert note.endswith(" refuses with 400; write ALLOWED_HOSTS with it under [env] of a file of values")
 
 
 def test_without_a_redirect_each_name_counts():
@@ -124,8 +124,8 @@ OWN = "ALLOWED_HOSTS = ['shop.example.com']"
 @pytest.mark.usefixtures("own_var")
 def test_the_settings_of_a_plain_host_are_read_with_its_environment(new_project):
     plain = open_project(new_project(OWN), plain=True)
-    said = of_names("shop.example.org", "shop.example.org", plain)
-    assert said.startswith(
+    note = of_names("shop.example.org", "shop.example.org", plain)
+    assert note.startswith(
         "server_names has shop.example.org, which ALLOWED_HOSTS of shop.settings (shop.example.com) refuses with 400"
     )
     assert of_names("shop.example.com", "shop.example.org", plain) == ""
@@ -143,9 +143,9 @@ def test_settings_that_read_the_variable_have_the_names_of_the_values(new_projec
 @pytest.mark.usefixtures("own_var")
 def test_a_project_with_names_is_not_served_under_the_names_of_the_example(new_project):
     overlaid = open_project(new_project(OWN))
-    said = of_names(None, None, overlaid)
-    assert said.startswith("server_names has example.org, and ALLOWED_HOSTS (shop/settings.py:")
-    assert ") has shop.example.com: write the site's names into server_names" in said
+    note = of_names(None, None, overlaid)
+    assert note.startswith("server_names has example.org, and ALLOWED_HOSTS (shop/settings.py:")
+    assert ") has shop.example.com: write the site's names into server_names" in note
     # A file of values replaces the project's names, with others as well.
     assert of_names("staging.example.org", "staging.example.org", overlaid) == ""
     assert of_names("shop.example.com", "shop.example.com", overlaid) == ""

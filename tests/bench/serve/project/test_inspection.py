@@ -661,7 +661,7 @@ TELLS = re.search(r"```python\n(import os\n.*?BENCHAPP_LOADED.*?)```", PRODUCTIO
 
 
 @pytest.mark.parametrize(
-    ("module", "lines", "told"),
+    ("module", "lines", "loaded"),
     [
         ("wsgi", TELLS, ("wsgi",)),
         ("asgi", TELLS, ("asgi",)),
@@ -670,12 +670,12 @@ TELLS = re.search(r"```python\n(import os\n.*?BENCHAPP_LOADED.*?)```", PRODUCTIO
         ("loaded", TELLS, ()),
     ],
 )
-def test_an_application_tells_a_unit_that_it_has_loaded(new_project, module, lines, told):
+def test_an_application_tells_a_unit_that_it_has_loaded(new_project, module, lines, loaded):
     folder = new_project()
     with (folder / "shop" / f"{module}.py").open("a") as file:
         file.write(f"\n{lines}")
     before = tree(folder)
-    assert inspection.inspect(description.read(folder)).tells_loaded == told
+    assert inspection.inspect(description.read(folder)).tells_loaded == loaded
     assert tree(folder) == before
 
 
