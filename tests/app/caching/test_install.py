@@ -150,7 +150,7 @@ def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
 
 
 def test_the_layer_of_the_documentation_runs_as_printed(project: FreshProject):
-    text = (paths.KIT / "docs/caching.md").read_text("utf-8").replace("myproject", "fresh")
+    text = (paths.KIT / "docs/caching.md").read_text("utf-8").replace("mysite", "fresh")
     code = text.partition("```python\n# fresh/caching.py\n")[2].partition("```")[0]
     module, _, settings = code.partition("# settings.py\n")
     (project.folder / "fresh/caching.py").write_text(module)
