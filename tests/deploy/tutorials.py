@@ -1,4 +1,4 @@
-"""The commands of the tutorials, as a reader types them; rounds are fewer, and times shorter."""
+"""The commands of the tutorials, as a reader types them; rounds and processes are fewer, and times shorter."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from bench.serve.machine.ports import free_port
 TUTORIALS = paths.KIT / "docs" / "tutorials"
 # Options of a command -> what is given in their place. The machine may be busy with other tests.
 SHORTER = {"--rounds": "1", "--duration": "1", "--max-time": "2s"}
+# Half the processes: each takes half a second of a core to start.
+FEW = ["--set", "processes=2"]
 GUARDS = [word for name in ("interference", "drift", "tool") for word in ("--guard", f"{name}=off")]
 
 
@@ -29,4 +31,5 @@ def commands(name: str) -> list[list[str]]:
 def _shortened(words: list[str]) -> list[str]:
     instead = {**SHORTER, "--port": str(free_port())}
     words = [instead.get(before, word) for before, word in zip(["", *words], words, strict=False)]
-    return [*words, *GUARDS] if words[0] == "run" else words
+    added = {"up": FEW, "verify": FEW, "run": [*FEW, *GUARDS]}
+    return [*words, *added.get(words[0], [])]
