@@ -137,7 +137,10 @@ def coded_hits(context: Context) -> Iterator[Finding]:
 def not_public(context: Context) -> Iterator[Finding]:
     """If public pages are named, a page whose path only begins like a public one is cached for nobody."""
     if not hits.worker_facts(context).get("public"):
-        raise NotTried("the project names no public pages in CACHING_PUBLIC: each of its pages may be cached")
+        raise NotTried(
+            "the project names no public pages (public of [tool.benchapp], or CACHING_PUBLIC): each of its pages may "
+            "be cached"
+        )
     yield from hits.rendered_each_time(context, _path_aside())
 
 

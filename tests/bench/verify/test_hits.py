@@ -10,13 +10,15 @@ import pytest
 
 from bench.serve.machine.http import Sent
 from bench.serve.project.description import Description
-from bench.verify.checks import page_content
+from bench.verify import hits
+from bench.verify.checks import lasting, page_content
 from bench.verify.checks.cached_responses import own_cookies
 from bench.verify.checks.page_content import different_headers
 from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
 from bench.verify.in_process import ExpectedPage
+from bench.verify.mismatch import NotTried
 from bench.verify.wire import PageResponse
 from benchapp.caching import cacheability
 
@@ -190,6 +192,12 @@ def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
     responses = iter(replace(page(), headers=(("Set-Cookie", "language=en"), line)) for line in lines)
     context = SimpleNamespace(get=lambda *_: next(responses))
     assert len(list(own_cookies(context, "/", {}))) == wrong
+
+
+def test_a_project_without_public_pages_hears_which_key_names_them(monkeypatch):
+    monkeypatch.setattr(hits, "worker_facts", lambda context: {"public": []})
+    with pytest.raises(NotTried, match=r"\(public of \[tool\.benchapp\], or CACHING_PUBLIC\)"):
+        list(lasting.not_public.run(SimpleNamespace(first=lambda _: page())))
 
 
 @pytest.mark.parametrize(("rendered", "excuse"), [(301, OWN_STATIC), (404, "")])
