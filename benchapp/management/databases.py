@@ -50,7 +50,8 @@ def name() -> str:
     """A name for people, without the password."""
     settings = connection.settings_dict
     if connection.vendor == "sqlite":
-        return f"SQLite database {settings['NAME']}"
+        # The kit renames a new file once it is filled.
+        return f"SQLite database {str(settings['NAME']).removesuffix('.partial')}"
     place = f" at {settings['HOST']}" if settings["HOST"] else ""
     return f"PostgreSQL database {settings['NAME']}{place}{':' if place and settings['PORT'] else ''}{settings['PORT']}"
 

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -13,6 +14,7 @@ from django.core.management import CommandError
 from django.db import connection
 
 from benchapp import page_index
+from benchapp.management import databases
 from benchapp.models import Author, Comment, Post
 from fixtures import load
 from fixtures.rows import Rows
@@ -30,6 +32,12 @@ def test_every_row_is_the_one_that_the_generator_makes(site_database):
     assert sum(frame.rows for frame in rows.frames()) == 3000
     assert lines[-2].endswith(" has 3,000 rows of seed 4: 59 authors, 588 posts, 2,353 comments.")
     assert lines[-1] == f"checksum {rows.checksum}"
+
+
+def test_a_file_that_is_renamed_once_it_is_filled_has_its_later_name(monkeypatch):
+    unfinished = SimpleNamespace(vendor="sqlite", settings_dict={"NAME": "/var/site.sqlite3.partial"})
+    monkeypatch.setattr(databases, "connection", unfinished)
+    assert databases.name() == "SQLite database /var/site.sqlite3"
 
 
 def test_new_rows_follow_the_last_ones(site_database):
