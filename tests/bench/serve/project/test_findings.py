@@ -502,6 +502,16 @@ def test_a_cache_whose_table_is_missing_has_a_command_that_makes_it():
     assert (advice.id, "createcachetable" in advice.remedy) == ("service-down", True)
 
 
+def test_a_warning_about_security_says_if_a_host_has_it_right():
+    warnings = {"checks": tuple(DeploymentCheck(f"security.W{id}", "Wrong.", "") for id in ("002", "008"))}
+    frames, redirect = findings_of(warnings)
+    assert frames.remedy == "see ./manage.py check --deploy"
+    assert redirect.remedy == "nothing to do: benchapp's settings set it on a host, except with --plain"
+    facts = msgspec.structs.replace(GOOD, **warnings)
+    plain = {item.id: item.remedy for item in examine(Examination(project(), facts, 4, 2, plain=True))}
+    assert plain["security.W008"] == frames.remedy
+
+
 def test_a_finding_names_the_line_of_its_setting():
     statements = {name: (Statement("shop/settings.py", line, line),) for name, line in (("DEBUG", 7), ("DATABASES", 9))}
     debug = DeploymentCheck("security.W018", "You should not have DEBUG set to True in deployment.", "")
