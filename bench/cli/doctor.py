@@ -36,6 +36,8 @@ WIDTH = 80
 SCREEN = (WIDTH, 40)
 # Without a description, so many pages of URL patterns are looked at.
 MAX_PATTERNS = 10
+# So many pages without status 200 are named.
+MAX_OTHERS = 3
 INDENT = "  "
 DEEPER = "    "
 
@@ -141,9 +143,14 @@ def _summary(project: Project, facts: Facts) -> list[str]:
     what = f"settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}"
     engines = ", ".join(engine.rpartition(".")[2] for engine in facts.databases.values()) or "none"
     pages = [page for page in facts.pages if page.path != UNKNOWN_PATH]
-    rendered = plural(sum(page.status == 200 for page in pages), "page")
+    others = [f"{page.path} ({page.status})" for page in pages if page.status != 200]
+    rendered = plural(len(pages) - len(others), "page")
     looked_at = f"database {engines}; {rendered} of {len(pages)} rendered with status 200"
-    return [str(project.folder), *_filled(what, ""), looked_at]
+    if others:
+        looked_at += f", but not {', '.join(others[:MAX_OTHERS])}"
+    if len(others) > MAX_OTHERS:
+        looked_at += f" and {len(others) - MAX_OTHERS} more"
+    return [str(project.folder), *_filled(what, ""), *_filled(looked_at, "")]
 
 
 def _pages(facts: Facts) -> list[str]:
@@ -166,8 +173,17 @@ def _block(item: Finding, full: bool) -> list[str]:
         at = f" ({item.where})"
     lines = [*_filled(f"{item.id}: {item.what}{at}", INDENT), *_filled(f"-> {item.remedy}", DEEPER)]
     if full:
-        return [*lines, f"{DEEPER}{item.link}"]
+        return [*lines, f"{DEEPER}{_reachable(item.link)}"]
     return lines
+
+
+def _reachable(link: str) -> str:
+    """A link for readers in any folder: of a page of the kit the path in the clone, else the name."""
+    if not link.startswith("docs/"):
+        return link
+    if paths.IS_CLONE:
+        return str(paths.KIT / link)
+    return f"benchapp's {link}"
 
 
 def _in_groups(findings: Sequence[Finding], full: bool) -> list[str]:

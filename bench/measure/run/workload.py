@@ -53,7 +53,8 @@ class Workload:
         for number, step in enumerate(self.steps, 1):
             if not _STEP.fullmatch(step):
                 raise BenchError(
-                    f"workload {self.name}, step {number}: {step!r} is not a step; docs/your-own-project.md lists them"
+                    f"workload {self.name}, step {number}: {step!r} is not a step; benchapp's docs/your-own-project.md "
+                    "lists them"
                 )
 
 

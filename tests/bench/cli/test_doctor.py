@@ -4,9 +4,16 @@ import contextlib
 import json
 import re
 import sqlite3
+import sys
 
 import pytest
+from msgspec.structs import replace
 
+from bench import paths
+from bench.cli import doctor
+from bench.serve.project import description
+from bench.serve.project.findings.finding import Finding
+from tests.bench.serve.project.test_findings import GOOD, HOME
 from tests.deploy.running import command
 from tests.projects import CACHE_IN_DATABASE, HASHED, ICON, URLS, open_folder, write
 
@@ -47,6 +54,20 @@ def test_warnings_are_no_failure_and_json_says_the_same(bench, new_project):
     pages = [(page["path"], page["status"]) for page in document["facts"]["pages"]]
     looked_at = [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
     assert pages == [*looked_at, ("/no/such/page/", 404)]
+
+
+def test_it_names_pages_that_fail_and_documentation_that_the_reader_can_open(new_project, monkeypatch):
+    project = description.read(new_project())
+    looked_at = [replace(HOME, path="/"), *(replace(HOME, path=f"/{name}/", status=500) for name in "abcd")]
+    facts = replace(GOOD, pages=tuple(looked_at))
+    item = Finding("an-id", "warning", "security", "It is wrong", "", "mend it", "docs/caching.md#query-strings")
+    text = "\n".join(doctor.as_text(project, facts, [item], sys.maxsize))
+    failed = "/a/ (500), /b/ (500), /c/ (500) and 1 more"
+    assert f"; 1 page of 5 rendered with status 200, but not {failed}" in " ".join(text.split())
+    assert f"\n    {paths.KIT}/docs/caching.md#query-strings\n" in text
+    monkeypatch.setattr(paths, "IS_CLONE", False)
+    text = "\n".join(doctor.as_text(project, facts, [item], sys.maxsize))
+    assert "\n    benchapp's docs/caching.md#query-strings\n" in text
 
 
 def test_what_a_project_lacks_without_benchapps_settings_is_listed(bench, new_project):

@@ -253,5 +253,5 @@ def query_parameters(examination: Examination) -> Iterator[Occurrence]:
         yield Occurrence(
             f"links lead to {example}?{names[0]}=...: no layer caches a page with a query string",
             remedy=f"CACHING_QUERY = [{named}] in the settings has `page-cache` store a page for each value; name only "
-            "those that your views check (docs/caching.md)",
+            "those that your views check (benchapp's docs/caching.md)",
         )

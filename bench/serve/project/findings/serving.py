@@ -336,7 +336,7 @@ def which_settings(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "websockets",
     WARNING,
-    "choose a stack that passes WebSockets on (docs/stacks.md#asgi-servers); the others refuse the handshake",
+    "choose a stack that passes WebSockets on; the others refuse the handshake",
     link="docs/stacks.md#asgi-servers",
 )
 def websockets(examination: Examination) -> Iterator[Occurrence]:
