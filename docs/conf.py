@@ -46,3 +46,16 @@ def within_the_site(app: Any, name: str, source: list[str]) -> None:
 
     text = source[0].replace("](../CONTRIBUTING.md", "](contributing.md")
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)\)", text_of, text)
+    if name == root_doc:
+        source[0] += menu(source[0])
+
+
+def menu(text: str) -> str:
+    """The menu of the site, of the lists on its first page: a repository would show directives as code."""
+    parts = []
+    for section in text.split("\n## ")[1:]:
+        caption, _, body = section.partition("\n")
+        pages = re.findall(r"^- \[[^\]]+\]\(([^)]+)\.md\)", body, re.M)
+        lines = ["```{toctree}", f":caption: {caption}", ":hidden:", "", *pages, "```"]
+        parts.append("\n".join(lines))
+    return "\n" + "\n\n".join(parts) + "\n"
