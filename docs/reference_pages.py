@@ -129,13 +129,13 @@ def _command_line() -> str:
 
 def _commands_of(parser: argparse.ArgumentParser) -> list[tuple[str, str, argparse.ArgumentParser]]:
     """The commands of a parser: name, summary and parser."""
-    found = []
+    commands = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {item.dest: item.help or "" for item in action._choices_actions}
             for name, command in action.choices.items():
-                found.append((name, summaries.get(name, ""), command))
-    return found
+                commands.append((name, summaries.get(name, ""), command))
+    return commands
 
 
 def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[str]:
@@ -276,13 +276,13 @@ def _broken(items: Iterable[Break]) -> str:
 
 def _read_by(servers: Iterable[Server], folders: Sequence[Path]) -> list[Path]:
     """The manifests of servers, and the sources of the files that they read: in these folders or their own."""
-    found = []
+    files = []
     for server in servers:
         home = SERVERS / server.name
-        found.append(home / "server.toml")
+        files.append(home / "server.toml")
         for name in server.file_names:
-            found += filter(None, [source(folder, name) for folder in (*folders, home, SERVERS)])
-    return found
+            files += filter(None, [source(folder, name) for folder in (*folders, home, SERVERS)])
+    return files
 
 
 def _files(files: Iterable[Path]) -> str:
@@ -346,8 +346,8 @@ def _result_files() -> str:
 
 def _meaning(value: dict[str, Any]) -> str:
     """The description of a property, also of one that may be null."""
-    found = [value, *value.get("anyOf", ())]
-    return next((item["description"] for item in found if "description" in item), "")
+    candidates = [value, *value.get("anyOf", ())]
+    return next((item["description"] for item in candidates if "description" in item), "")
 
 
 # --- Keys, values, variables ---------------------------------------------------------------------
@@ -373,9 +373,9 @@ def _documented(text: str) -> list[tuple[str, str]]:
     """The fields of a docstring: a name, two spaces or more, and its meaning, which may go on indented."""
     rows: list[tuple[str, str]] = []
     for line in text.splitlines():
-        if found := re.match(r"(\w+(?:, \w+)*)\s{2,}(\S.*)", line):
-            names = [f"`{name}`" for name in found[1].split(", ")]
-            rows.append((", ".join(names), found[2]))
+        if match := re.match(r"(\w+(?:, \w+)*)\s{2,}(\S.*)", line):
+            names = [f"`{name}`" for name in match[1].split(", ")]
+            rows.append((", ".join(names), match[2]))
         elif rows and line.startswith("  "):
             rows[-1] = (rows[-1][0], f"{rows[-1][1]} {line.strip()}")
     return [(name, _sentence(meaning)) for name, meaning in rows]
@@ -401,10 +401,10 @@ def _environment() -> str:
     rows = []
     for statement in ast.parse(source).body:
         # Of a condition and its body the body has the kind.
-        found = list(VARIABLE.finditer(ast.unparse(statement)))
+        matches = list(VARIABLE.finditer(ast.unparse(statement)))
         meaning = _sentence(_comment_above(lines, statement.lineno))
-        if found and meaning:
-            kind, name = filter(None, found[-1].groups())
+        if matches and meaning:
+            kind, name = filter(None, matches[-1].groups())
             rows.append((f"`{name}`", kind.replace("_", " "), meaning))
     parts = [
         "# Environment variables",
