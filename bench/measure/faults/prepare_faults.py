@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.measure.faults import kinds
+from bench.measure.faults import judge, kinds
 from bench.measure.faults.fault import Fault
 from bench.measure.faults.fault_session import FaultItem
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.fault_outcomes import FaultOutcome
 from bench.measure.records.folder import Run, read_faults
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import machine_facts, session
+from bench.measure.run import guards, machine_facts, session
 from bench.measure.run.plan import Deployment, Request, Resolve, make_plan
 from bench.measure.run.prepare import same_database
 from bench.measure.run.schedules import Replay, counting, undisturbed
@@ -129,13 +129,15 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
         first = skipped[0]
         raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")
 
+    off = guards.notes(request.guards, judge.BOUNDS)
+
     def environment() -> Environment:
         cases = {(item.deployment.stack, item.deployment.layer): item.deployment.case for item in planned}
         programs = survey.versions(cases.values(), plan.database)
         return machine_facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
 
     return PreparedFaults(
-        info=RunInfo(FORMAT, request.command, now(), None, plan, (), ()),
+        info=RunInfo(FORMAT, request.command, now(), None, plan, (), (), tuple(off)),
         faults=planned,
         skipped=skipped,
         environment=environment,

@@ -15,7 +15,7 @@ from bench.measure.load.engine import CLOSED_LOOP, OPEN_LOOP
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import machine_facts
+from bench.measure.run import guards, machine_facts
 from bench.measure.run.plan import MeasuredCase, Request, make_plan, record
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import now
@@ -47,7 +47,8 @@ def new_run(request: Request, site: DeployedHosts) -> Prepared:
         raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
     if plan.mode == "closed":
         loaders.require_connections(min(plan.levels), len(hosts))
-    records, notes = tuple(case.record for case in cases_of(plan, site.project)), (*NOTES, *_notes(inventory))
+    records = tuple(case.record for case in cases_of(plan, site.project))
+    notes = (*NOTES, *_notes(inventory), *guards.notes(request.guards))
     info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
     return _prepared(site, info)
 

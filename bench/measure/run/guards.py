@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.errors import BenchError, hint
 from bench.measure.load import Figures
 from bench.measure.records.trials import Evidence
-from bench.words import NOT_MEASURED
+from bench.words import NOT_MEASURED, plural
 
 OK = "ok"
 # Effects of the stack itself stay in its figures.
@@ -71,6 +71,14 @@ def bounds(changes: Mapping[str, float | None], usual: Mapping[str, float] = BOU
     """The `usual` bounds with changes; a guard changed to None is off."""
     chosen = {**usual, **changes}
     return {name: bound for name, bound in chosen.items() if bound is not None}
+
+
+def notes(bounds: Mapping[str, float], usual: Mapping[str, float] = BOUNDS) -> list[str]:
+    """A note on the guards that are off; empty if none is."""
+    off = [name for name in usual if name not in bounds]
+    if not off:
+        return []
+    return [f"off: {plural(len(off), 'guard')} ({', '.join(off)}): trials that they would discard count"]
 
 
 def evaluate(observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:

@@ -97,7 +97,8 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
     every = workload.workloads(project)
     recorded = chain.from_iterable(every[name].notes for name in plan.workloads)
     commits = refs.notes(project.folder, _refs(plan))
-    notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded), *commits)
+    off = guards.notes(request.guards)
+    notes = (*_notes(load, pinned, bool(plan.capacity)), *off, *dict.fromkeys(recorded), *commits)
     return Prepared(
         info=RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes),
         cases=cases,

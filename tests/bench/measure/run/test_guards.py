@@ -113,6 +113,12 @@ def test_bounds_can_be_moved_and_guards_silenced():
     assert guards.GUARDS.keys() == BOUNDS.keys()
 
 
+def test_a_run_whose_guards_are_off_says_so():
+    assert guards.notes(BOUNDS) == guards.notes({"interference": 0.5}, {"interference": 0.25}) == []
+    (note,) = guards.notes(guards.bounds({"interference": None, "drift": None}))
+    assert note == "off: 2 guards (interference, drift): trials that they would discard count"
+
+
 @pytest.mark.parametrize("word", ["tool", "tool=", "tool=-1", "tool=nan", "tool=inf", "all=off"])
 def test_what_is_no_guard_or_no_bound_is_one_line(word):
     with pytest.raises(BenchError, match=f"^{word}: "):
