@@ -33,6 +33,9 @@ OPTIONS = (
     *(measure_options.OUTPUT, measure_options.RESUME, measure_options.DRY_RUN),
 )
 
+# Advice after a stop, if other programs kept the machine busy.
+BUSY = "; on a machine that stays busy a new run with --guard interference=off --guard drift=off counts such trials"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `run`."""
@@ -84,7 +87,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
             raise BenchError(f"--fail-if: {unknown}; {next_step(run, lacking)}")
         return 0 if run.is_measured else 1
 
-    return stops.run_until_stopped(session.journal, go, busy=", or now with --keep-going")
+    return stops.run_until_stopped(session.journal, go, busy=BUSY)
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:

@@ -83,7 +83,7 @@ class RunProgress:
         if (load.share or 0) > bound:
             self.printer.say(
                 f"warning: {load.words}; trials beyond {bound:.0%} are discarded: stop those programs, or begin again "
-                "with --guard interference=off"
+                "with --guard interference=off --guard drift=off"
             )
 
     def begin(self, item: Measurement) -> None:

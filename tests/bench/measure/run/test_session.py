@@ -258,7 +258,8 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, sites, capsys, monkeyp
     assert str(error.value) == (
         "stopped: 3 trials in a row were discarded (interference: other processes took 75% of the machine); now other "
         "processes take 70% of this machine (chromium, process 12: 60%); stop those programs and "
-        f"resume with: python -m bench run --resume {folder}, or now with --keep-going"
+        f"resume with: python -m bench run --resume {folder}; on a machine that stays busy a new run with "
+        "--guard interference=off --guard drift=off counts such trials"
     )
     assert f"warning: {sites.load.words}; trials beyond 25% are discarded" in capsys.readouterr().out
     assert read_run(folder).info.finished_at is None
