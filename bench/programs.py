@@ -45,8 +45,11 @@ def package(requirement: str) -> str:
 
 
 def install_extra(name: str) -> str:
-    """The command that installs benchapp with one of its extras, from the clone: no package index has benchapp."""
-    return f"pipx install --force './benchapp[{name}]'"
+    """The command that installs benchapp with one of its extras, from the clone: no package index has benchapp.
+
+    An extra may bring commands of its packages, such as Ansible's.
+    """
+    return f"pipx install --force --include-deps './benchapp[{name}]'"
 
 
 @functools.cache

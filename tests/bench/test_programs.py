@@ -25,7 +25,7 @@ def test_a_program_that_leaves_a_directory_behind_leaves_none(tmp_path, monkeypa
 
 def test_an_extra_is_installed_from_the_clone_as_the_readme_installs_benchapp():
     assert "pipx install ./benchapp" in (paths.KIT / "README.md").read_text("utf-8")
-    assert programs.install_extra("hosts") == "pipx install --force './benchapp[hosts]'"
+    assert programs.install_extra("hosts") == "pipx install --force --include-deps './benchapp[hosts]'"
     spelled = {}
     for folder in ("bench", "deploy", "docs"):
         for path in (paths.KIT / folder).rglob("*"):

@@ -224,7 +224,7 @@ def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names, search=(), venvs=(): None)
     skip = resolve(kit(), "nginx-uwsgi")
     assert isinstance(skip, CannotRun)
-    install = "`pipx install --force './benchapp[servers]'` installs it from the clone"
+    install = "`pipx install --force --include-deps './benchapp[servers]'` installs it from the clone"
     assert skip.reason == f"program not installed: uwsgi; {install}"
     skip = resolve(kit(), "lighttpd-flup")
     assert isinstance(skip, CannotRun)
