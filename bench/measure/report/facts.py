@@ -104,7 +104,8 @@ def _took(started: str, finished: str) -> str:
 
 
 def more_rounds(run: Run) -> str:
-    """The command for more rounds of the same cases, without secrets; empty for a search for settings."""
+    """The command for more rounds of the same cases, or for more time after a run out of time, without secrets; empty
+    for a search for settings."""
     words, plan = list(run.info.command), run.info.plan
     if plan.tunes:
         return ""
@@ -113,7 +114,11 @@ def more_rounds(run: Run) -> str:
         if option in words:
             at = words.index(option)
             words[at : at + 2] = []
-    return redact.command((*words, "--rounds", str(2 * plan.rounds)))
+    made = max((trial.round for trial in run.trials), default=0)
+    more = ["--rounds", str(2 * plan.rounds)]
+    if plan.budget_s and made < plan.rounds:
+        more = ["--max-time", f"{2 * plan.budget_s}s"]
+    return redact.command((*words, *more))
 
 
 def project_options(run: Run) -> str:
