@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
+from bench.words import joined
 
 # The tree as it is, with what is not committed.
 AS_IT_IS = "."
@@ -88,6 +89,12 @@ def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
             lines.append(f"{ref.label} is commit {subject}")
         else:
             lines.append(f"{ref.label} is the tree as it is")
+    by_commit: dict[str, list[str]] = {}
+    for ref in refs:
+        by_commit.setdefault(ref.commit, []).append(ref.label)
+    for labels in by_commit.values():
+        if len(labels) > 1:
+            lines.append(f"{joined(labels, 'and')} are the same commit: expect no difference")
     if refs and (number := left_out(folder)):
         which = "--ref . has them"
         if not all(ref.commit for ref in refs):

@@ -72,6 +72,11 @@ def test_a_commit_without_the_project_is_refused(repository, tmp_path):
         refs.checkout(repository / "site", ref, tmp_path / "below")
 
 
+def test_names_of_one_commit_are_noted(repository):
+    chosen = refs.choose(repository, ["main", "HEAD", "HEAD~1"])
+    assert refs.notes(repository, chosen)[-1] == "main and HEAD are the same commit: expect no difference"
+
+
 def test_what_is_in_no_commit_is_reported(repository):
     chosen = refs.choose(repository, ["main"])
     assert refs.notes(repository, chosen) == [f"main is commit {chosen[0].commit[:7]} Second"]
