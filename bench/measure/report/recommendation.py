@@ -154,7 +154,7 @@ def _without_caching(board: Ranking, best: CaseRow) -> str:
         return ""
     if board.uncached_verdict == TIES:
         return f"If no page may be cached, {first} ties with {first_names(others)}."
-    return f"If no page may be cached, {first} is ahead of {first_names(others)}, but not significantly."
+    return f"If no page may be cached, it is inconclusive between {first} and {first_names(others)}."
 
 
 def _mib(row: CaseRow) -> str:

@@ -146,15 +146,19 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "plan", "more"),
+    ("words", "plan", "rounds", "more"),
     [
-        ("run --rounds 3 --max-time=3m", {}, "python -m bench run --rounds 2"),
-        ("tune gunicorn --capacity p95=200ms", {"tunes": "gunicorn"}, ""),
+        ("run --rounds 3 --max-time=3m", {}, 1, "python -m bench run --rounds 2"),
+        ("run --max-time 1m --rounds 3", {"rounds": 3, "budget_s": 60}, 3, "python -m bench run --rounds 6"),
+        # The time ended it.
+        ("run --max-time 1m --rounds 3", {"rounds": 3, "budget_s": 60}, 2, "python -m bench run --max-time 120s"),
+        ("tune gunicorn --capacity p95=200ms", {"tunes": "gunicorn"}, 1, ""),
     ],
 )
-def test_more_rounds_are_made_by_the_same_command_if_it_takes_them(words, plan, more):
+def test_more_rounds_are_made_by_the_same_command_if_it_takes_them(words, plan, rounds, more):
     info = replace(run_data.INFO, command=("python", "-m", "bench", *words.split()))
-    run = SimpleNamespace(info=replace(info, plan=replace(info.plan, **plan)))
+    trials = [SimpleNamespace(round=number) for number in range(1, rounds + 1)]
+    run = SimpleNamespace(info=replace(info, plan=replace(info.plan, **plan)), trials=trials)
     assert facts.more_rounds(run) == more
 
 
@@ -271,6 +275,15 @@ def test_no_cached_page_is_the_best_if_none_may_be_cached(plain):
     (board,) = read(plain).boards
     assert board.cases[board.best].caches_pages
     assert {board.cases[index].layer for index in board.uncached} == {"none"}
+
+
+def test_the_verdict_without_cached_pages_has_the_words_of_the_others(tmp_path):
+    unsteady = [60.0, 140.0, 80.0, 150.0, 90.0]
+    cached = {("uwsgi", "page-cache"): times(9)}
+    board = raced(tmp_path, {("uwsgi", "none"): EVEN, ("gunicorn", "none"): unsteady, **cached})
+    assert board.uncached_verdict == "inconclusive"
+    (sentence,) = (text for text in board.answer if "no page may be cached" in text)
+    assert "inconclusive between" in sentence and "gunicorn" in sentence and "uwsgi" in sentence
 
 
 # --------------------------------------------------------------------------------- levels, open loop, capacity
