@@ -21,6 +21,8 @@ from bench.serve.project.findings.code import production_settings
 
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
 PUBLIC_KEY = "security.W009"
+# Of production's files, the steps for a person.
+INSTALL = "INSTALL.md"
 
 OUTPUT = replace(options.OUTPUT, required=True)
 FORMATS = ("systemd", *containers.FORMS)
@@ -74,14 +76,20 @@ def main(args: argparse.Namespace) -> int:
     for note in case.notes:
         print(f"note: {note}", file=sys.stderr)
     # The install note comes last, so that the end of a long list names the next step.
-    for path in sorted(_write(case, args), key=lambda path: path.name == "INSTALL.md"):
+    files = sorted(_write(case, args), key=lambda path: path.name == INSTALL)
+    for path in files:
         print(path)
     if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)
+    if args.format in containers.FORMS and "default" in case.project.facts.database_files:
+        where = "containers have no lasting disk: name a server, as INSTALL.md says"
+        print(f"note: its database default is an SQLite file, and {where}", file=sys.stderr)
     if chosen.places and (names := advice.refused_hosts(case)):
         print(f"note: {names}", file=sys.stderr)
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
+    if files[-1].name == INSTALL:
+        print(f"{len(files)} files; next, read {files[-1]}", file=sys.stderr)
     return 0
 
 

@@ -30,6 +30,14 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
     assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
 
 
+def test_a_project_on_sqlite_is_told_that_containers_have_no_lasting_disk(tmp_path, bench, new_project):
+    folder = new_project(description='[project]\nname = "shop"\ndependencies = ["Django"]\n')
+    words = ("render", "gunicorn", "--project", str(folder), "--output")
+    alike = "its database default is an SQLite file"
+    assert alike in bench(*words, str(tmp_path / "containers"), "--format", "compose").stderr
+    assert alike not in bench(*words, str(tmp_path / "host")).stderr
+
+
 @pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
 def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
     name, files = change.partition("=")[0], tmp_path / "out"
@@ -48,7 +56,9 @@ def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
     run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--output", str(out))
     assert run.returncode == 0
     assert run.stdout.splitlines()[-1] == str(out / "INSTALL.md")
-    assert run.stderr == "note: http2: it changes no file of gunicorn with layer none\n"
+    note, last = run.stderr.splitlines()
+    assert note == "note: http2: it changes no file of gunicorn with layer none"
+    assert last == f"{len(run.stdout.splitlines())} files; next, read {out / 'INSTALL.md'}"
 
 
 @pytest.mark.parametrize(
