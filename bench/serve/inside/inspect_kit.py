@@ -25,6 +25,19 @@ def loaded(name, path):
     return module
 
 
+class PackageOnHosts:
+    """Finds the package benchapp, which is on each host, if the project's environment has none."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "benchapp":
+            return None
+        package = FOLDER / name
+        return importlib.util.spec_from_file_location(
+            name, package / "__init__.py", submodule_search_locations=[str(package)]
+        )
+
+
 def is_own_module(name):
     """True if a module is of the project and not of a package."""
     path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")

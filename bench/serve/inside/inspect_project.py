@@ -614,6 +614,8 @@ def main():
     # Without this file's folder, and perhaps a clone of the kit: a project has modules of the same names.
     here = Path.cwd()
     sys.path[:] = [str(here), *(folder for folder in sys.path[1:] if not inspect_kit.hides(Path(folder), here))]
+    if question["overlaid"]:
+        sys.meta_path.append(inspect_kit.PackageOnHosts)
     with tempfile.TemporaryDirectory() as folder:
         try:
             facts = inspect(question, folder)

@@ -431,7 +431,7 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
         remedy = name_them
         cannot_import_django = "django" in why.lower() and "Error" in why
         if cannot_import_django or environments.lacks_package(folder, why):
-            remedy = environments.remedy(folder, python)
+            remedy = environments.remedy(folder, python, why)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
     return {name: value for name, value in variables.items() if value}
 

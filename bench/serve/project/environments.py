@@ -31,6 +31,9 @@ CREATED_BY = {
     "Pipfile": "run `pipenv install` in {folder}",
     "requirements.txt": "run `{python} -m venv {venv} && {venv}/bin/pip install -r {folder}/requirements.txt`",
 }
+# The package with the apps for projects, and the way to have it.
+OF_KIT = "benchapp"
+INSTALL_OF_KIT = "the package is benchapp's own: its docs/caching.md says under Install how your Python finds it"
 NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'")
 
 
@@ -114,8 +117,11 @@ def _queried(folder: Path, command: tuple[str, ...]) -> Path | None:
     return None
 
 
-def remedy(folder: Path, python: Path) -> str:
-    """The remedy if the interpreter chosen for the project in a folder lacks a package."""
+def remedy(folder: Path, python: Path, error: str = "") -> str:
+    """The remedy if the interpreter chosen for the project in a folder lacks a package, by an error that names it."""
+    missing = NO_MODULE.search(error)
+    if missing and missing[1] == OF_KIT:
+        return INSTALL_OF_KIT
     install = "install it there"
     if interpreter(folder) is None:
         for place in _around(folder):

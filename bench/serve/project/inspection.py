@@ -301,6 +301,7 @@ def inspect(
         "checks_by_address": checks,
         "page_timeout_s": PAGE_TIMEOUT_S,
         "database": _settings_of(database),
+        "overlaid": not (plain or description.reads_environment),
     }
     try:
         with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
@@ -365,7 +366,7 @@ def _words(
         what = f"settings {project.settings}"
     own = {project.settings.partition(".")[0]}
     if environments.lacks_package(project.folder, error, own) or NO_DRIVER.search(error):
-        remedy = environments.remedy(project.folder, project.python)
+        remedy = environments.remedy(project.folder, project.python, error)
     elif variables:
         remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
     elif mentioned:

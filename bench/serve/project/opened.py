@@ -22,6 +22,7 @@ from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.machine.identity import Identity, worker
 from bench.serve.project import description, inspection, pythons, refs, venv_overlay
 from bench.serve.project.description import FILE, HOME, START, Description, Project
+from bench.serve.project.environments import INSTALL_OF_KIT, OF_KIT
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.serve.project.refs import Ref
 from bench.serve.project.venv_overlay import KIT_PACKAGES, PythonFacts, VenvOverlay
@@ -50,6 +51,8 @@ USUAL_LOGIN = "(.*/)?(log|sign)[-_]?in/?"
 OWN_CHECKS = ("/.health", "/.ready")
 # A value that means itself in the configuration of every server.
 TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
+# Apps of the kit that a project may have copied.
+APPS = ("caching", "login_limit")
 # What to do with a setting that no server can be configured for.
 UNFIT = "give it another value while it is measured, by a variable of env_file"
 # Headers that belong to one response and not to every page.
@@ -546,8 +549,16 @@ def open_project(folder: Path | None = None, describe: Path | None = None, *, pl
 def _opened(project: Project, base: UnderTest | None = None, *, plain: bool = False) -> UnderTest:
     """A project other than the kit's sites, or a commit of `base`; raises BenchError if it cannot be served."""
     for name in KIT_PACKAGES:
-        if (project.folder / name / "__init__.py").is_file():
+        folder = project.folder / name
+        if not (folder / "__init__.py").is_file():
+            continue
+        if name != OF_KIT or not any((folder / app).is_dir() for app in APPS):
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
+        # Without the overlay, no process of the project needs more of the kit than this copy.
+        if not project.description.reads_environment:
+            raise BenchError(
+                f"{folder}: this copy would hide the rest of {name} while it is served; remove it: {INSTALL_OF_KIT}"
+            )
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
     under_test = UnderTest(project, var, str(project.folder), base=base)

@@ -4,9 +4,12 @@ import json
 import re
 import socket
 import sqlite3
+import subprocess
 import sys
 import time
+from pathlib import Path
 
+import django
 import psycopg2.extensions
 import pytest
 
@@ -14,6 +17,7 @@ from bench import paths
 from bench.errors import BenchError
 from bench.serve.machine.ports import free_port
 from bench.serve.project import description, inspection, run_command
+from bench.serve.project.environments import INSTALL_OF_KIT
 from tests.projects import HASHED, ICON, tree
 
 # Each starts another interpreter.
@@ -625,6 +629,18 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
     folder = new_project(description=f'[tool.benchapp]\npython = "{python}"\n')
     with pytest.raises(BenchError, match="'django'; install it there, or name the interpreter that has it: python = "):
         inspection.inspect(description.read(folder))
+
+
+def test_the_apps_of_hosts_need_no_package_in_the_environment_except_without_benchapps_settings(new_project):
+    folder = new_project("INSTALLED_APPS += ['benchapp.login_limit']")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / ".venv"], check=True)
+    # The folder with Django, without the lines there that name others.
+    site = next((folder / ".venv").glob("lib/*/site-packages"))
+    (site / "packages.pth").write_text(f"{Path(django.__file__).parents[1]}\n")
+    project = description.read(folder)
+    assert "benchapp.login_limit" in inspection.inspect(project).settings["INSTALLED_APPS"]
+    with pytest.raises(BenchError, match=f"No module named 'benchapp'; {INSTALL_OF_KIT}"):
+        inspection.inspect(project, plain=True)
 
 
 def test_a_cookie_that_is_named_by_keyword_breaks_no_page(new_project):

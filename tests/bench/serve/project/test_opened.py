@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 
+from bench import paths
 from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.deployment.case import CannotRun, resolve
+from bench.serve.project.environments import INSTALL_OF_KIT
 from bench.serve.project.opened import bypass_re, open_project, page_headers, recorded_project, refusal
 
 pytestmark = pytest.mark.usefixtures("own_var")
@@ -140,6 +143,17 @@ def test_a_package_with_a_name_of_the_kits_is_refused(new_project):
     (folder / "bench" / "__init__.py").touch()
     with pytest.raises(BenchError, match="its package bench has the name of one of the kit's; rename it"):
         open_project(folder)
+
+
+def test_a_copy_of_an_app_is_for_a_project_that_is_served_by_its_own_settings(new_project, own_var):
+    folder = new_project("INSTALLED_APPS += ['benchapp.caching']")
+    shutil.copytree(paths.KIT / "benchapp" / "caching", folder / "benchapp" / "caching")
+    (folder / "benchapp" / "__init__.py").touch()
+    with pytest.raises(BenchError, match=f"benchapp while it is served; remove it: {INSTALL_OF_KIT}"):
+        open_project(folder)
+    assert open_project(folder, plain=True).facts.application
+    shutil.rmtree(folder / "benchapp")
+    assert open_project(folder).facts.application
 
 
 def test_results_are_gone_on_with_by_the_project_that_they_name(new_project):
