@@ -124,7 +124,7 @@ ROUNDS = Option(
 UNTIL_DECIDED = Option(("--until-decided",), "drop cases that cannot win, until one leads or all tie", STOP)
 MAX_TIME = Option(
     ("--max-time",),
-    "time limit of rounds, such as 3m (two at the least)",
+    "time limit, such as 3m (at least two rounds are made)",
     STOP,
     "TIME",
     argument_types.seconds,
