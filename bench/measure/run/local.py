@@ -50,8 +50,6 @@ GRACE_S = 10
 # Time for a site to respond again after a load.
 COME_BACK_S = 5.0
 POLL_S = 0.05
-# So many pages of a workload are requested before verification.
-MAX_PAGES = 20
 WORKERS = "worker_cpu_seconds"
 
 
@@ -238,7 +236,6 @@ class LocalTestBed(TrialBed):
 
     def _verify(self, deployment: Deployment, running: Running) -> None:
         """Verify a deployment that appears for the first time in the run."""
-        self._require_pages(running)
         began, stack, layer = time.monotonic(), deployment.stack, deployment.layer
         outcomes = self.verify(running)
         self.journal.folder.append(*outcomes)
@@ -250,12 +247,6 @@ class LocalTestBed(TrialBed):
         self.progress.printer.show(f"restarting {deployment.name}")
         running.empty_layer()
         self.settle(running)
-
-    def _require_pages(self, running: Running) -> None:
-        """Raise VisitError if no workload can be measured, before the long verification."""
-        problems = [page_problem(running, name) for name in self.journal.info.plan.workloads]
-        if all(problems):
-            raise http.VisitError(problems[0])
 
     def _must_be_right(self, deployment: Deployment) -> None:
         wrong = self.outlook.verified.wrong(deployment.stack, deployment.layer)
@@ -282,21 +273,6 @@ class LocalTestBed(TrialBed):
                 evidence = replace(trial.evidence, log=log)
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", evidence=evidence)
         return replace(trial, condition=replace(trial.condition, queries_per_request=counted))
-
-
-def page_problem(running: Running, name: str) -> str:
-    """The first page of a workload with a redirect or refusal in place of status 200; else empty.
-
-    Steps without a path are left out: links and names of files are looked up for the first trial. A server error may
-    be gone by then.
-    """
-    steps = workload.workload(running.case.project, name).steps
-    paths = [step for step in dict.fromkeys(steps) if step.startswith("/")]
-    for path in paths[:MAX_PAGES]:
-        status = http.status(running.url, path)
-        if status and 300 <= status < 500:
-            return f"workload {name}: GET {path}: status {status}, not 200"
-    return ""
 
 
 def check_database(project: UnderTest, rows: Database) -> None:

@@ -13,7 +13,6 @@ from bench.errors import BenchError
 from bench.measure.records.folder import read_run
 from bench.measure.stats import table
 from bench.serve.deployment import survey
-from bench.serve.machine import http
 from bench.serve.machine.processes import MachineLoad
 from bench.serve.project import refs
 from bench.serve.project.opened import UnderTest
@@ -97,19 +96,6 @@ def test_only_a_workload_that_leads_nowhere_fails(go, sites):
         "home": None,
         "session": "workload session, step 13: /posts/ links to nothing below /posts/",
     }
-
-
-@pytest.mark.servers
-def test_a_workload_without_its_page_fails_before_verification(go, sites, monkeypatch):
-    monkeypatch.setattr(http, "status", lambda url, path: 404)
-    status, recorded = go("--stack", "one")
-    assert status == 1
-    assert [trial.reason for trial in recorded.trials] == ["workload home: GET /: status 404, not 200"]
-    assert sites.log == ["up one none", "down one none"]
-    # The other workload can be measured.
-    monkeypatch.setattr(http, "status", lambda url, path: {"/login/": 404}.get(path, 200))
-    _, recorded = go("--stack", "one", "--workload", "login", to="both")
-    assert {trial.workload: trial.status for trial in recorded.trials} == {"home": "ok", "login": "ok"}
 
 
 @pytest.mark.servers
