@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.errors import BenchError, hint
 from bench.measure.load import Figures
 from bench.measure.records.trials import Evidence
-from bench.words import NOT_MEASURED, plural
+from bench.words import NOT_MEASURED
 
 OK = "ok"
 # Effects of the stack itself stay in its figures.
@@ -78,7 +78,7 @@ def notes(bounds: Mapping[str, float], usual: Mapping[str, float] = BOUNDS) -> l
     off = [name for name in usual if name not in bounds]
     if not off:
         return []
-    return [f"off: {plural(len(off), 'guard')} ({', '.join(off)}): trials that they would discard count"]
+    return [f"guards off: {', '.join(off)}; no trial is discarded because of them"]
 
 
 def evaluate(observed: Observed, bounds: Mapping[str, float]) -> dict[str, str]:

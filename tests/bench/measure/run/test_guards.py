@@ -116,7 +116,7 @@ def test_bounds_can_be_moved_and_guards_silenced():
 def test_a_run_whose_guards_are_off_says_so():
     assert guards.notes(BOUNDS) == guards.notes({"interference": 0.5}, {"interference": 0.25}) == []
     (note,) = guards.notes(guards.bounds({"interference": None, "drift": None}))
-    assert note == "off: 2 guards (interference, drift): trials that they would discard count"
+    assert note == "guards off: interference, drift; no trial is discarded because of them"
 
 
 @pytest.mark.parametrize("word", ["tool", "tool=", "tool=-1", "tool=nan", "tool=inf", "all=off"])
