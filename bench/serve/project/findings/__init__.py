@@ -1,4 +1,4 @@
-"""All findings of `doctor`, group by group, and within a group in the order of their definitions: worst first."""
+"""All findings of `doctor`, errors first, then group by group, in the order of their definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = [item for item in chain.from_iterable(MODULES) if isinstance(item, Rule)
 
 
 def examine(examination: Examination) -> list[Finding]:
-    """All findings for a project: those of a plain host first, then errors, then by group.
+    """All findings for a project: errors first, then by group; of both, those of a plain host first.
 
     Raises BenchError if the project ignores an unknown finding.
     """
@@ -27,7 +27,7 @@ def examine(examination: Examination) -> list[Finding]:
         findings += rule.findings(examination)
     left_out = {*description.ignore, *description.allow}
     shown = [item for item in findings if item.id not in left_out]
-    return sorted(shown, key=lambda item: (item.group != PLAIN, item.severity != ERROR))
+    return sorted(shown, key=lambda item: (item.severity != ERROR, item.group != PLAIN))
 
 
 def require_ids(project: Project) -> None:

@@ -252,11 +252,11 @@ def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
     assert examine(Examination(project(tmp_path), facts, 4, 1, plain=True)) == []
 
 
-def test_the_findings_of_a_plain_host_come_first(tmp_path):
+def test_the_findings_of_a_plain_host_come_first_after_errors(tmp_path):
     facts = msgspec.structs.replace(GOOD, database_error="it is down", allowed_hosts=("*",))
     findings = examine(Examination(project(tmp_path), facts, 4, 1, plain=True))
-    assert [group for group, _ in itertools.groupby(item.group for item in findings)] == ["plain", "data", "security"]
-    assert findings[0].id == "start-not-told" and "shop.wsgi makes no file" in findings[0].what
+    assert [group for group, _ in itertools.groupby(item.group for item in findings)] == ["data", "plain", "security"]
+    assert findings[1].id == "start-not-told" and "shop.wsgi makes no file" in findings[1].what
 
 
 @pytest.mark.parametrize(
