@@ -503,13 +503,17 @@ def test_a_cache_whose_table_is_missing_has_a_command_that_makes_it():
 
 
 def test_a_warning_about_security_says_if_a_host_has_it_right():
-    warnings = {"checks": tuple(DeploymentCheck(f"security.W{id}", "Wrong.", "") for id in ("002", "008"))}
-    frames, redirect = findings_of(warnings)
+    numbers = ("002", "005", "008", "021")
+    warnings = {"checks": tuple(DeploymentCheck(f"security.W{number}", "Wrong.", "") for number in numbers)}
+    frames, subdomains, redirect, preload = findings_of(warnings)
     assert frames.remedy == "see ./manage.py check --deploy"
     assert redirect.remedy == "nothing to do: benchapp's settings set it on a host, except with --plain"
+    # Nothing sets these on a host.
+    assert subdomains.remedy == preload.remedy and preload.remedy.startswith("decide it for all subdomains")
     facts = msgspec.structs.replace(GOOD, **warnings)
     plain = {item.id: item.remedy for item in examine(Examination(project(), facts, 4, 2, plain=True))}
     assert plain["security.W008"] == frames.remedy
+    assert plain["security.W005"] == subdomains.remedy
 
 
 def test_a_finding_names_the_line_of_its_setting():
