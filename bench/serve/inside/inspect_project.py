@@ -89,7 +89,7 @@ def inspect(question, folder):
     with replaced(settings, noted_static(settings)):
         facts["application"], facts["application_problem"] = application(settings, question, Path(folder, "loaded"))
         routes = url_patterns()
-    facts["tells_loaded"] = [kind for kind in facts["application"] if Path(folder, "loaded", kind, PID).is_file()]
+    facts["tells_loaded"] = with_marks(facts["application"], Path(folder, "loaded"))
     facts["urls"] = [route for route, _, _ in routes]
     facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
     if facts["media_view"]:
@@ -462,6 +462,13 @@ def application(settings, question, marks):
             applications[kind] = f"{module}:{name}"
             break
     return applications, problem
+
+
+def with_marks(applications, marks):
+    """The kinds of applications whose module makes its mark when imported: for two in one module, it makes only one."""
+    modules = {kind: name.partition(":")[0] for kind, name in applications.items()}
+    marked = [module for kind, module in modules.items() if (marks / kind / PID).is_file()]
+    return [kind for kind, module in modules.items() if module in marked]
 
 
 @contextlib.contextmanager

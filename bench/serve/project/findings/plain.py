@@ -67,15 +67,16 @@ def health_check_refused(examination: Examination) -> Iterator[Occurrence]:
 @finding(
     "start-not-told",
     WARNING,
-    "make an empty file $BENCHAPP_LOADED/PID at the end of wsgi.py or asgi.py, if the variable is set",
+    "make an empty file $BENCHAPP_LOADED/PID at the end of wsgi.py and asgi.py, if the variable is set",
     link=PLAIN_DOCS,
 )
 def start_not_told(examination: Examination) -> Iterator[Occurrence]:
-    """No process tells when the application is loaded."""
+    """A process does not tell when its application is loaded."""
     facts = examination.facts
-    if not examination.plain or facts.tells_loaded:
+    silent = [name for kind, name in facts.application.items() if kind not in facts.tells_loaded]
+    if not examination.plain or not silent:
         return
-    modules = [name.partition(":")[0] for name in facts.application.values()]
+    modules = dict.fromkeys(name.partition(":")[0] for name in silent)
     yield Occurrence(
         f"an import of {' or '.join(modules)} makes no file: a unit counts as started before its processes can serve, "
         "and a deploy may lose requests"

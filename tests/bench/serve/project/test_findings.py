@@ -252,6 +252,22 @@ def test_a_project_without_benchapps_settings_lacks_what_they_do(tmp_path):
     assert examine(Examination(project(tmp_path), facts, 4, 1, plain=True)) == []
 
 
+@pytest.mark.parametrize(
+    ("asgi", "tells", "named"),
+    [
+        ("shop.asgi:application", ("wsgi",), ["an import of shop.asgi makes"]),
+        ("shop.asgi:application", (), ["an import of shop.wsgi or shop.asgi makes"]),
+        ("shop.wsgi:asgi", (), ["an import of shop.wsgi makes"]),
+        ("shop.asgi:application", ("wsgi", "asgi"), []),
+    ],
+)
+def test_each_application_that_does_not_tell_its_start_is_named(tmp_path, asgi, tells, named):
+    applications = {"wsgi": "shop.wsgi:application", "asgi": asgi}
+    facts = msgspec.structs.replace(GOOD, application=applications, tells_loaded=tells)
+    findings = examine(Examination(project(tmp_path), facts, 4, 1, plain=True))
+    assert [item.what.partition(" no file")[0] for item in findings if item.id == "start-not-told"] == named
+
+
 def test_the_findings_of_a_plain_host_come_first_after_errors(tmp_path):
     facts = msgspec.structs.replace(GOOD, database_error="it is down", allowed_hosts=("*",))
     findings = examine(Examination(project(tmp_path), facts, 4, 1, plain=True))

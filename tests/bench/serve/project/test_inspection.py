@@ -695,6 +695,13 @@ def test_an_application_tells_a_unit_that_it_has_loaded(new_project, module, lin
     assert tree(folder) == before
 
 
+def test_two_applications_in_one_module_tell_both(new_project):
+    folder = new_project("", '[tool.benchapp]\nwsgi = "shop.served:wsgi"\nasgi = "shop.served:asgi"\n')
+    both = "from shop.wsgi import application as wsgi\nfrom shop.asgi import application as asgi\n"
+    (folder / "shop" / "served.py").write_text(f"{both}{TELLS}")
+    assert inspection.inspect(description.read(folder)).tells_loaded == ("wsgi", "asgi")
+
+
 CHECK = """
 class Up:
     def __init__(self, get_response):
