@@ -33,7 +33,9 @@ INSIDE = paths.PACKAGE / "serve" / "inside"
 # In what Django's commands and Python write when they fail.
 ADVICE, CHECKS, TRACEBACK = "Type 'manage.py help", "ERRORS:", "Traceback (most recent call last):"
 # Variables that Python reads as it starts: a command with others has another process.
-AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
+AT_START = re.compile("PYTHON.*|LANG|LC_.*|TZ|LD_.*")
+# Packages of a user, below the home directory.
+USER_PACKAGES = ".local/lib"
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,11 @@ def _key(program: tuple[str, ...], env: Mapping[str, str]) -> tuple[object, ...]
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if AT_START.fullmatch(name)}
+    at_start = {name: value for name, value in env.items() if AT_START.fullmatch(name)}
+    home = env.get("HOME")
+    if home and (Path(home) / USER_PACKAGES).is_dir():
+        at_start["HOME"] = home
+    return at_start
 
 
 _warm: dict[tuple[object, ...], _Warm] = {}

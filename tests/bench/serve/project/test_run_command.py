@@ -97,6 +97,17 @@ def test_a_command_sees_nothing_that_another_kept_in_memory(interpreter):
     assert outputs == ["nothing kept", "nothing kept"]
 
 
+@pytest.mark.parametrize("name", ["HOME", "LD_LIBRARY_PATH"])
+def test_what_a_process_reads_as_it_starts_holds_for_a_script(name, tmp_path, monkeypatch):
+    """Packages of the user, and libraries beside those of the system."""
+    (tmp_path / ".local" / "lib").mkdir(parents=True)
+    monkeypatch.setattr(run_command, "_warm", {})
+    run_command.warm_up_for_scripts(Path(sys.executable))
+    keys = {run_command._key((sys.executable,), {**env, "GIVEN": "1"}) for env in ({}, {name: str(tmp_path)})}
+    run_command.close()
+    assert len(keys) == 2
+
+
 @pytest.mark.parametrize(
     ("word", "status", "output", "last"),
     [
