@@ -109,15 +109,16 @@ def more_rounds(run: Run) -> str:
     words, plan = list(run.info.command), run.info.plan
     if plan.tunes:
         return ""
-    words = [word for word in words if not word.startswith(("--rounds=", "--max-time="))]
-    for option in ("--rounds", "--max-time", "--resume"):
+    made = max((trial.round for trial in run.trials), default=0)
+    replaced, more = ["--rounds", "--max-time", "--resume"], ["--rounds", str(2 * plan.rounds)]
+    if plan.budget_s and made < plan.rounds:
+        replaced, more = ["--max-time", "--resume"], ["--max-time", f"{2 * plan.budget_s:.0f}s"]
+    joined = tuple(f"{option}=" for option in replaced)
+    words = [word for word in words if not word.startswith(joined)]
+    for option in replaced:
         if option in words:
             at = words.index(option)
             words[at : at + 2] = []
-    made = max((trial.round for trial in run.trials), default=0)
-    more = ["--rounds", str(2 * plan.rounds)]
-    if plan.budget_s and made < plan.rounds:
-        more = ["--max-time", f"{2 * plan.budget_s}s"]
     return redact.command((*words, *more))
 
 
@@ -162,7 +163,7 @@ def _by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 def notes(run: Run) -> tuple[str, ...]:
     """Notes on trust in the figures, as sentences."""
     info, plan, environment = run.info, run.info.plan, run.environment
-    sentences = [_sentence(note) for note in info.notes]
+    sentences = [sentence(note) for note in info.notes]
     if run.missing > 0 and not plan.capacity:
         sentences.append(f"Not finished: {plural(run.missing, 'trial')} left; {run.resume_command()}.")
     elif info.finished_at is None:
@@ -211,7 +212,7 @@ def _few_requests(run: Run) -> Iterable[str]:
         yield f"{needed}: {few:,} of {plural(len(held), 'rate')} that held had fewer; give a longer --duration."
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     text = redact.redacted(one_line(text))
     text = text[:1].upper() + text[1:]
     if text.endswith((".", "!", "?")):

@@ -149,9 +149,14 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
     ("words", "plan", "rounds", "more"),
     [
         ("run --rounds 3 --max-time=3m", {}, 1, "python -m bench run --rounds 2"),
-        ("run --max-time 1m --rounds 3", {"rounds": 3, "budget_s": 60}, 3, "python -m bench run --rounds 6"),
+        ("run --max-time 1m --rounds 3", {"rounds": 3, "budget_s": 60.0}, 3, "python -m bench run --rounds 6"),
         # The time ended it.
-        ("run --max-time 1m --rounds 3", {"rounds": 3, "budget_s": 60}, 2, "python -m bench run --max-time 120s"),
+        (
+            "run --max-time=1m --rounds 3",
+            {"rounds": 3, "budget_s": 60.0},
+            2,
+            "python -m bench run --rounds 3 --max-time 120s",
+        ),
         ("tune gunicorn --capacity p95=200ms", {"tunes": "gunicorn"}, 1, ""),
     ],
 )
