@@ -93,6 +93,7 @@ class PreparedFaults:
                 skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
         count_words = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
         lines = [f"{count_words}, in about {estimate(UP_S * ups + FAULT_S * count)}"]
+        lines += [f"note: {note}" for note in self.info.notes]
         return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
 
 

@@ -53,6 +53,16 @@ def test_a_fault_named_that_is_made_nowhere_fails_with_its_reason(capsys, tmp_pa
     ]
 
 
+def test_a_guard_that_is_off_is_noted_before_the_faults_and_in_their_report(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(fault_session, "open_session", FakeUp())
+    words = ["faults", "gunicorn", "--fault", "worker", "--guard", "interference=off"]
+    note = "uards off: interference; no trial is discarded because of them"
+    assert main([*words, "--dry-run"]) == 0
+    assert f"note: g{note}" in capsys.readouterr().out
+    assert main([*words, "--output", str(tmp_path / "out")]) == 0
+    assert f"G{note}." in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("option", ["--allow-writes", "--json"])
 def test_discarded_faults_name_the_command_that_repeats_them(new_project, capsys, tmp_path, monkeypatch, option):
     up = FakeUp()
