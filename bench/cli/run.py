@@ -12,7 +12,7 @@ from bench.measure.hosts import prepare_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.report.ref_comparison import compare_refs, comparison_words, next_step, not_compared, render
+from bench.measure.report.ref_comparison import compare_refs, next_step, no_verdict, not_compared, render
 from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
@@ -23,7 +23,6 @@ from bench.serve.production import inventory
 from bench.serve.project.opened import UnderTest
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
-from bench.words import first_names
 
 OPTIONS = (
     *(options.STACKS, options.LAYERS, options.ALL, measure_options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
@@ -82,9 +81,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         if count_of(run, "failed") or any(item.verdict in args.fail_if for item in compared):
             return 1
         if args.fail_if and (lacking := not_compared(run)):
-            names = [comparison_words(first, other) for first, other in lacking]
-            unknown = f"no verdict on {first_names(names)}: a commit has no trusted figures"
-            raise BenchError(f"--fail-if: {unknown}; {next_step(run, lacking)}")
+            raise BenchError(f"--fail-if: {no_verdict(lacking)}; {next_step(run, lacking)}")
         return 0 if run.is_measured else 1
 
     return stops.run_until_stopped(session.journal, go, busy=BUSY)

@@ -13,7 +13,7 @@ from bench.measure.records.folder import Run, is_faults, read_run
 from bench.measure.report import facts, fault_rows, ranking, recommendation
 from bench.measure.report.document import FORMAT, Document, FaultCase, HostRow, Ranking, RunFacts
 from bench.measure.report.loads import median_of
-from bench.measure.report.ref_comparison import compare_refs
+from bench.measure.report.ref_comparison import compare_refs, no_verdict, not_compared
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.host_costs import HostCosts
 from bench.words import case_name, first_names, one_line, plural
@@ -63,7 +63,11 @@ def document(every: Sequence[Run], page: Path) -> Document:
             for place in ranking.places(run):
                 board = ranking.board(place, number, alike)
                 compared = [item for item in commits if item.size == place.size]
-                boards.append(recommendation.recommended(board, project, more, compared))
+                lacking = [pair for pair in not_compared(run) if pair[0].size == place.size]
+                unknown = ""
+                if lacking:
+                    unknown = no_verdict(lacking)
+                boards.append(recommendation.recommended(board, project, more, compared, unknown))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):
@@ -104,10 +108,10 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
         return RunFacts(directory, name, info.started_at, *texts)
     cases = fault_rows.cases(run, 0)
     skipped, limited = fault_rows.reasons(cases, "skipped"), fault_rows.reasons(cases, "known limitation")
-    notes: tuple[str, ...] = ()
+    notes = [facts.sentence(note) for note in info.notes]
     if not info.finished_at:
-        notes = ("Not finished: it shows the faults made so far.",)
-    return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, limited, notes)
+        notes.append("Not finished: it shows the faults made so far.")
+    return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, limited, tuple(notes))
 
 
 def _title(boards: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:

@@ -31,16 +31,21 @@ MAX_WORDS = 20
 NEXT = "Next: "
 
 
-def recommended(board: Ranking, project: str = "", more: str = "", commits: Sequence[RefComparison] = ()) -> Ranking:
+def recommended(
+    board: Ranking, project: str = "", more: str = "", commits: Sequence[RefComparison] = (), unknown: str = ""
+) -> Ranking:
     """The board with its sentences: recommendation, cost, safety, and the next command; or the verdict on commits.
 
     project  options that name the project
     more     the command that makes more rounds
     commits  comparisons of the board's commits
+    unknown  planned comparisons without a verdict, in words; or empty
     """
     # At a rate all commits serve the same, if each keeps it.
     if commits and not (board.kind == "rate" and all(item.verdict == "same" for item in commits)):
         lines = [ref_comparison.headline(commits, board.margin, _compared_figure(board))]
+        if unknown:
+            lines.append(f"{unknown[0].upper()}{unknown[1:]}.")
         if more and any(item.verdict == INCONCLUSIVE for item in commits):
             lines.append(f"{NEXT}{more}")
         return replace(board, answer=tuple(lines))

@@ -14,7 +14,7 @@ from bench.measure.report.comparison import Key, Verdict, finite, key_of, ratio_
 from bench.measure.report.loads import median_or_none
 from bench.measure.stats import Table
 from bench.serve.catalog.names import NO_LIMIT
-from bench.words import interval, joined, number
+from bench.words import first_names, interval, joined, number
 
 # Guards whose findings another attempt may not have.
 PASSING = {INTERFERENCE, "drift"}
@@ -88,6 +88,12 @@ def not_compared(run: Run) -> list[tuple[Key, Key]]:
         if key not in by_case or other not in by_case:
             lacking.append((key, other))
     return lacking
+
+
+def no_verdict(lacking: Sequence[tuple[Key, Key]]) -> str:
+    """The comparisons without a verdict, in words, with the reason."""
+    names = [comparison_words(first, other) for first, other in lacking]
+    return f"no verdict on {first_names(names)}: a commit has no trusted figures"
 
 
 def comparison_words(first: Key, other: Key) -> str:
@@ -204,8 +210,8 @@ def headline(comparisons: Sequence[RefComparison], margin: float, what: str = "r
 
 
 def _of_one(item: RefComparison, margin: float, what: str) -> str:
-    if not item.low:
-        return f"Inconclusive: one round proves no difference between {item.first} and {item.other}."
+    if not item.low and item.high is None:
+        return f"Inconclusive: the rounds prove no difference between {item.first} and {item.other}."
     certain = interval(item.low, item.high)
     if item.verdict == "inconclusive":
         return f"Inconclusive: {item.other} has {number(item.ratio)} times the {what} of {item.first}, {certain}."

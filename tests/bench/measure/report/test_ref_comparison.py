@@ -138,8 +138,25 @@ def test_several_verdicts_are_counted_in_one_sentence(tmp_path, verdicts, senten
 def test_one_round_is_no_verdict_on_a_commit(tmp_path):
     _, (item,) = compared(tmp_path / "run", 0.8, (3.0, 3.0))
     only = replace(item, low=0.0, high=None, verdict="inconclusive")
-    headline = "Inconclusive: one round proves no difference between main and tree."
+    headline = "Inconclusive: the rounds prove no difference between main and tree."
     assert ref_comparison.headline([only], 0.05) == headline
+
+
+def test_a_verdict_without_a_lower_bound_is_printed(tmp_path):
+    """A capacity has none if no rate failed."""
+    _, (item,) = compared(tmp_path / "run", 0.8, (3.0, 3.0))
+    proven = replace(item, low=0.0, high=0.6, verdict="slower")
+    assert ref_comparison.headline([proven], 0.05).startswith("tree is slower than main: ")
+
+
+def test_the_first_lines_name_comparisons_without_a_verdict(tmp_path):
+    directory, _ = compared(tmp_path / "run", 0.8, (3.0, 3.0))
+    run = read_run(directory)
+    more = tuple(replace(case, workload="login", case_id=f"{case.case_id}-login") for case in run.info.cases)
+    Folder(directory).write(replace(run.info, cases=(*run.info.cases, *more)))
+    document, _ = write.document([directory], directory / write.NAME)
+    assert document.answer[0].startswith("tree is slower than main: ")
+    assert document.answer[1] == "No verdict on gunicorn none login 50: tree: a commit has no trusted figures."
 
 
 def test_a_query_more_is_named_if_time_cannot_decide(tmp_path):
