@@ -101,7 +101,9 @@ def inspect(question, folder):
         facts.update(static_files(settings))
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    add_pages(facts, question, settings, routes)
+    facts["pages"] = []
+    if question["pages"]:
+        add_pages(facts, question, settings, routes)
     facts["worker_mb"] = memory_mb()
     if question["closely"]:
         facts["uses_cache"] = uses_cache(settings)

@@ -273,7 +273,13 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def inspect(
-    project: Project, patterns: int = 0, *, closely: bool = False, database: str = "", plain: bool = False
+    project: Project,
+    patterns: int = 0,
+    *,
+    closely: bool = False,
+    database: str = "",
+    plain: bool = False,
+    pages: bool = True,
 ) -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
@@ -281,16 +287,18 @@ def inspect(
     closely   request a response of caches and storages, and read migrations, too
     database  a URL in place of the default database
     plain     request the health checks as the load balancer of a plain host does, too
+    pages     request pages at all
 
     Raises BenchError, in one line, if settings, application or URLs cannot be imported.
     """
-    description, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
+    description = project.description
     checks: tuple[str, ...] = ()
     if plain:
         checks = tuple(description.health_checks)
     question = {
         "paths": list(dict.fromkeys((description.health, *description.public))),
         "patterns": patterns,
+        "pages": pages,
         "wsgi": description.wsgi,
         "asgi": description.asgi,
         "stale": description.stale,
@@ -303,6 +311,15 @@ def inspect(
         "database": _settings_of(database),
         "overlaid": not (plain or description.reads_environment),
     }
+    decoded = msgspec.json.decode(_run_script(project, question))
+    if "problem" in decoded:
+        raise BenchError(_words(project, **decoded["problem"]))
+    return msgspec.convert(decoded, Facts)
+
+
+def _run_script(project: Project, question: dict[str, Any]) -> bytes:
+    """The JSON with which the script responds to a question; raises BenchError if it cannot run, or is late."""
+    timeout_s = run_command.IMPORT_TIMEOUT_S
     try:
         with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
             # As its servers have it: what its description names, and its settings.
@@ -316,10 +333,7 @@ def inspect(
     if not response:
         remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
         raise BenchError(f"{project.folder}: {project.python} cannot look at it: {why}; {remedy}")
-    decoded = msgspec.json.decode(response)
-    if "problem" in decoded:
-        raise BenchError(_words(project, **decoded["problem"]))
-    return msgspec.convert(decoded, Facts)
+    return response
 
 
 def beginning_at(description: Description, start: str | None) -> Description:
@@ -406,7 +420,7 @@ def unread_variables(project: Project) -> tuple[str, ...]:
         "ALLOWED_HOSTS": f"{host},127.0.0.1",
         "DEBUG": "0",
     }
-    facts = inspect(structs.replace(project, env={**project.env, **given}))
+    facts = inspect(structs.replace(project, env={**project.env, **given}), pages=False)
     are_read = {
         "DATABASE_URL": facts.database_files.get("default") == file,
         "BENCHAPP_STATIC_ROOT": facts.static_root == folder,

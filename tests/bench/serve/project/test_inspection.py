@@ -732,3 +732,10 @@ def test_a_plain_host_s_health_check_is_requested_as_by_a_load_balancer(new_proj
     project = description.read(new_project(settings, '[tool.benchapp]\nhealth = "/up/"\n'))
     assert inspection.inspect(project, plain=True).checks_by_address == {"/up/": status}
     assert inspection.inspect(project).checks_by_address == {}
+
+
+def test_pages_can_be_left_out(new_project):
+    project = description.read(new_project())
+    assert inspection.inspect(project).pages
+    facts = inspection.inspect(project, pages=False)
+    assert (facts.pages, facts.django) == ((), django.get_version())
