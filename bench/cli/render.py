@@ -81,9 +81,8 @@ def main(args: argparse.Namespace) -> int:
         print(path)
     if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)
-    if args.format in containers.FORMS and "default" in case.project.facts.database_files:
-        where = "containers have no lasting disk: name a server, as INSTALL.md says"
-        print(f"note: its database default is an SQLite file, and {where}", file=sys.stderr)
+    if args.format in containers.FORMS and (lost := advice.lost_database(case)):
+        print(f"note: {lost}", file=sys.stderr)
     if chosen.places and (names := advice.refused_hosts(case)):
         print(f"note: {names}", file=sys.stderr)
     if python := case.stack.python:

@@ -21,6 +21,8 @@ from bench.words import joined
 
 HTTPS_PORT = 443
 ALLOWED_HOSTS = "ALLOWED_HOSTS"
+# Variables of the default database: of benchapp's settings, and of a project's own.
+DATABASE_URLS = {"BENCHAPP_DATABASE_URL", "DATABASE_URL"}
 # A store is files, not memory.
 STORE = "{{ store }}"
 
@@ -88,10 +90,24 @@ def wrong_port(case: Case) -> str:
     return f"listener=behind: plain HTTP on port {HTTPS_PORT}; another is `port` under [places] of a values file"
 
 
+def lost_database(case: Case) -> str:
+    """The reason why containers lose the rows of the default database, or an empty string."""
+    if "default" not in case.project.facts.database_files or DATABASE_URLS & _environment(case).keys():
+        return ""
+    return (
+        "its database default is an SQLite file, and containers have no lasting disk: name a server, as INSTALL.md says"
+    )
+
+
+def _environment(case: Case) -> dict[str, str]:
+    """The variables that values and user give the site."""
+    return {**case.values.env, **case.user_env}
+
+
 def refused_hosts(case: Case) -> str:
     """The host names of a host's web server that Django refuses there, or of another site; empty without any."""
     project, settings = case.project, case.settings
-    given = {**case.values.env, **case.user_env}.get(ALLOWED_HOSTS, "")
+    given = _environment(case).get(ALLOWED_HOSTS, "")
     # A redirect keeps the other names away from Django.
     served = [name for name in str(settings["server_names"]).split() if name not in settings["other_names"]]
     if project.recorded and not project.overlaid:

@@ -36,6 +36,10 @@ def test_a_project_on_sqlite_is_told_that_containers_have_no_lasting_disk(tmp_pa
     alike = "its database default is an SQLite file"
     assert alike in bench(*words, str(tmp_path / "containers"), "--format", "compose").stderr
     assert alike not in bench(*words, str(tmp_path / "host")).stderr
+    for variable in ("BENCHAPP_DATABASE_URL", "DATABASE_URL"):
+        named = ("--format", "compose", "--env", f"{variable}=postgresql://shop@db.example.org/shop")
+        run = bench(*words, str(tmp_path / variable), *named)
+        assert run.returncode == 0 and alike not in run.stderr
 
 
 @pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
