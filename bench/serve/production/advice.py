@@ -13,6 +13,7 @@ from msgspec import structs
 
 from bench.serve.catalog import catalog
 from bench.serve.catalog.values import PRODUCTION, Values
+from bench.serve.deployment import render
 from bench.serve.deployment.case import Case, with_services_for_files
 from bench.serve.production import one_host
 from bench.serve.project import inspection
@@ -106,10 +107,9 @@ def _environment(case: Case) -> dict[str, str]:
 
 def refused_hosts(case: Case) -> str:
     """The host names of a host's web server that Django refuses there, or of another site; empty without any."""
-    project, settings = case.project, case.settings
+    project = case.project
     given = _environment(case).get(ALLOWED_HOSTS, "")
-    # A redirect keeps the other names away from Django.
-    served = [name for name in str(settings["server_names"]).split() if name not in settings["other_names"]]
+    served = _served_names(case)
     if project.recorded and not project.overlaid:
         variables = {**project.project.env, ALLOWED_HOSTS: given}
         allowed = inspection.inspect(structs.replace(project.project, env=variables)).allowed_hosts
@@ -127,6 +127,14 @@ def refused_hosts(case: Case) -> str:
     if project.recorded and project.overlaid and is_usual:
         return _other_names(project, served)
     return ""
+
+
+def _served_names(case: Case) -> list[str]:
+    """The host names whose requests reach Django: a redirect keeps the other names away, if a server has one."""
+    names, other = str(case.settings["server_names"]).split(), case.settings["other_names"]
+    if "other_names" not in render.names_used(case):
+        return names
+    return [name for name in names if name not in other]
 
 
 def _other_names(project: UnderTest, served: Sequence[str]) -> str:

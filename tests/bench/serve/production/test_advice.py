@@ -80,14 +80,15 @@ def test_a_value_that_something_has_is_not_idle(stack, change):
     assert advice.idle_changes(for_files(stack, values=changed), usual) == []
 
 
-def of_names(server_names, allowed=None, project=None, **more):
-    """The advice on these values of production."""
+def of_names(server_names, allowed=None, project=None, *, env=None, served_by=("nginx-gunicorn", "none"), **more):
+    """The advice on these values of production, with the user's environment, for a stack and a layer."""
     chosen = catalog.read().values["production"]
     if server_names:
         chosen = chosen.changed({"server_names": server_names, **more})
     if allowed is not None:
         chosen = replace(chosen, env={**chosen.env, "ALLOWED_HOSTS": allowed})
-    return advice.refused_hosts(cases.for_files(project or kit(), "nginx-gunicorn", "none", chosen))
+    chosen = replace(chosen, user_env=env or {})
+    return advice.refused_hosts(cases.for_files(project or kit(), *served_by, chosen))
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,20 @@ def test_a_name_that_the_settings_refuse_is_advised(server_names, allowed, refus
 
 def test_without_a_redirect_each_name_counts():
     assert "www.example.org, which" in of_names("example.org www.example.org", "example.org", canonical_host="off")
+
+
+@pytest.mark.parametrize(
+    ("served_by", "refused"),
+    [
+        (("gunicorn", "none"), "www.example.org"),
+        (("nginx-gunicorn", "none"), ""),
+        # The layer's server redirects.
+        (("gunicorn", "varnish"), ""),
+    ],
+)
+def test_names_that_no_server_redirects_count(served_by, refused):
+    note = of_names("example.org www.example.org", "example.org", served_by=served_by)
+    assert note.partition(", which")[0].removeprefix("server_names has ") == refused
 
 
 READS = "import os\nALLOWED_HOSTS = os.environ.get('ALLOWED_HOSTS', '').split(',')"
