@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.catalog.values import PRODUCTION, Values
 from bench.serve.deployment import render
@@ -22,6 +23,8 @@ from bench.words import joined
 
 HTTPS_PORT = 443
 ALLOWED_HOSTS = "ALLOWED_HOSTS"
+# A host has them in secrets.env; with these, settings that need them can be imported here.
+SECRETS = {"SECRET_KEY": "none", "DATABASE_URL": "sqlite:////nonexistent/benchapp.sqlite3"}
 # Variables of the default database: of benchapp's settings, and of a project's own.
 DATABASE_URLS = {"BENCHAPP_DATABASE_URL", "DATABASE_URL"}
 # A store is files, not memory.
@@ -106,13 +109,20 @@ def _environment(case: Case) -> dict[str, str]:
 
 
 def refused_hosts(case: Case) -> str:
-    """The host names of a host's web server that Django refuses there, or of another site; empty without any."""
+    """The host names of a host's web server that Django refuses there, or of another site; empty without any.
+
+    If the project's settings cannot be imported with the host's variables, the error instead.
+    """
     project = case.project
     given = _environment(case).get(ALLOWED_HOSTS, "")
     served = _served_names(case)
     if project.recorded and not project.overlaid:
-        variables = {**project.project.env, ALLOWED_HOSTS: given}
-        allowed = inspection.inspect(structs.replace(project.project, env=variables)).allowed_hosts
+        variables = {**SECRETS, **project.project.env, "DEBUG": "0", **_environment(case)}
+        try:
+            facts = inspection.inspect(structs.replace(project.project, env=variables), pages=False)
+        except BenchError as error:
+            return f"with the host's {ALLOWED_HOSTS}={given} and DEBUG={variables['DEBUG']}, {error}"
+        allowed = facts.allowed_hosts
         place = f"{ALLOWED_HOSTS} of {project.project.settings}"
         remedy = "add it, or read the variable of that name"
     else:

@@ -168,6 +168,50 @@ def test_settings_that_read_the_variable_have_the_names_of_the_values(new_projec
     assert "(example.org, www.example.org) refuses with 400" in of_names("shop.example.org", None, reading)
 
 
+OTHER_NAME = "import os\nALLOWED_HOSTS = [os.environ.get('DJANGO_ALLOWED_HOSTS', 'localhost')]"
+IN_DEBUG = """
+import os
+DEBUG = os.environ.get('DEBUG') == '1'
+ALLOWED_HOSTS = ['*'] if DEBUG else ['shop.example.com']
+if not DEBUG:
+    SECRET_KEY = os.environ['SECRET_KEY']
+"""
+ENV_FILE = '[tool.benchapp]\nenv_file = ".env"\n'
+
+
+@pytest.mark.servers
+@pytest.mark.usefixtures("own_var")
+def test_settings_are_read_with_all_variables_of_the_host(new_project):
+    folder = new_project(OTHER_NAME)
+    reading = open_project(folder, plain=True)
+    assert of_names(None, None, reading, env={"DJANGO_ALLOWED_HOSTS": "example.org"}) == ""
+    assert "shop.settings (localhost) refuses with 400" in of_names(None, None, reading)
+
+
+@pytest.mark.servers
+@pytest.mark.usefixtures("own_var")
+def test_settings_are_read_without_debug(new_project):
+    folder = new_project(IN_DEBUG, ENV_FILE)
+    (folder / ".env").write_text("DEBUG=1\n")
+    debugging = open_project(folder, plain=True)
+    assert "ALLOWED_HOSTS of shop.settings (shop.example.com) refuses with 400" in of_names(None, None, debugging)
+    assert of_names("shop.example.com", None, debugging) == ""
+
+
+HEALTH = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/up/"\n'
+AS_JSON = "import json, os\nALLOWED_HOSTS = json.loads(os.environ.get('ALLOWED_HOSTS', '[]'))"
+
+
+def test_settings_that_refuse_the_value_of_the_host_are_a_note(tmp_path, bench, new_project):
+    folder, out = new_project(AS_JSON, HEALTH), tmp_path / "out"
+    run = bench("render", "gunicorn", "--plain", "--project", str(folder), "--output", str(out))
+    assert run.returncode == 0
+    *_, note, last = run.stderr.splitlines()
+    beginning = f"note: with the host's ALLOWED_HOSTS=example.org,www.example.org and DEBUG=0, {folder}: settings "
+    assert note.startswith(f"{beginning}shop.settings cannot be imported: JSONDecodeError")
+    assert last.endswith(f"files; next, read {out / 'INSTALL.md'}")
+
+
 @pytest.mark.servers
 @pytest.mark.usefixtures("own_var")
 def test_a_project_with_names_is_not_served_under_the_names_of_the_example(new_project):
