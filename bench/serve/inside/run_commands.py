@@ -61,6 +61,8 @@ def main():
     for line in commands:
         request = json.loads(line)
         with written() as output, written() as error:
+            # Until this process can end the command with itself.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
             process = os.fork()
             if process == 0:
                 _become(request, output, error)
@@ -82,13 +84,14 @@ def _status(process, timeout_s):
         os._exit(1)
 
     signal.signal(signal.SIGTERM, end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     ended = os.pidfd_open(process)
     in_time = select.select([ended], [], [], timeout_s)[0]
     os.close(ended)
     if not in_time:
         os.kill(process, signal.SIGKILL)
-    _, status = os.waitpid(process, 0)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _, status = os.waitpid(process, 0)
     if not in_time:
         return None
     return status
@@ -97,6 +100,7 @@ def _status(process, timeout_s):
 def _become(command, output, error):
     """Make this process like one that a shell would have started, except for the loaded modules."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     nothing = os.open(os.devnull, os.O_RDONLY)
     for file, standard in ((nothing, 0), (output.fileno(), 1), (error.fileno(), 2)):
         os.dup2(file, standard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -224,6 +225,37 @@ def test_an_old_python_ends_before_it_takes_a_command():
     argv = [sys.executable, "-c", program, str(run_command.INSIDE / "run_commands.py")]
     done = subprocess.run(argv, input="{}\n", capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# Gets a SIGTERM right after each fork.
+TERMINATED = """
+import os, runpy, signal, sys
+from pathlib import Path
+fork = os.fork
+
+def terminated():
+    process = fork()
+    if process:
+        Path(sys.argv[2]).write_text(str(process))
+        os.kill(os.getpid(), signal.SIGTERM)
+    return process
+
+os.fork = terminated
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def test_a_command_ends_with_a_process_that_is_terminated_as_the_command_begins(manage_py, tmp_path):
+    argv = [sys.executable, "-c", TERMINATED, str(run_command.INSIDE / "run_commands.py"), str(tmp_path / "command")]
+    request = {"argv": [str(manage_py), "slow"], "cwd": str(tmp_path), "env": {}, "timeout_s": None}
+    done = subprocess.run(argv, input=f"{json.dumps(request)}\n", capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    process = int((tmp_path / "command").read_text())
+    try:
+        until(lambda: not psutil.pid_exists(process), "the end of the command", 30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def test_scripts_of_a_project_share_a_process_that_has_imported_django(tmp_path, monkeypatch):
