@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,24 @@ class ChangedFiles(Compressor):
                 return names
         return super().compress(path)
 
-    @staticmethod
-    @functools.cache
-    def compress_brotli(data: bytes) -> bytes:
-        compressed: bytes = Compressor.compress_brotli(data)
-        return compressed
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self._brotli: dict[bytes, bytes] = {}
+        self._gzip: dict[bytes, bytes] = {}
 
-    @staticmethod
-    @functools.cache
-    def compress_gzip(data: bytes) -> bytes:
-        compressed: bytes = Compressor.compress_gzip(data)
-        return compressed
+    def compress_brotli(self, data: bytes) -> bytes:
+        return _once(super().compress_brotli, data, self._brotli)
+
+    def compress_gzip(self, data: bytes) -> bytes:
+        return _once(super().compress_gzip, data, self._gzip)
+
+
+def _once(compress: Callable[[bytes], bytes], data: bytes, compressed: dict[bytes, bytes]) -> bytes:
+    """The compressed content; `compressed` has each by the digest of its content, because contents take more memory."""
+    digest = hashlib.sha256(data).digest()
+    if digest not in compressed:
+        compressed[digest] = compress(data)
+    return compressed[digest]
 
 
 class Storage(CompressedManifestStaticFilesStorage):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -146,11 +146,23 @@ def test_a_content_with_two_names_is_compressed_once(tmp_path: Path, monkeypatch
     contents: list[bytes] = []
     for name in ("compress_brotli", "compress_gzip"):
         monkeypatch.setattr(Compressor, name, staticmethod(lambda data: contents.append(data) or b"x"))
-    # A cache that other tests have filled has no such content.
-    content = f"a {{ color: {secrets.token_hex(100)} }}"
+    content = "a { color: red }"
+    compressor = ChangedFiles(quiet=True)
     for name in ("a.css", "a.0123456789ab.css"):
         (tmp_path / name).write_text(content)
-        ChangedFiles(quiet=True).compress(str(tmp_path / name))
+        compressor.compress(str(tmp_path / name))
     assert contents == [content.encode()] * 2
     assert {path.read_bytes() for path in tmp_path.glob("*.css.*")} == {b"x"}
     assert len(list(tmp_path.glob("*.css.*"))) == 4
+
+
+def test_no_content_is_kept_in_memory(tmp_path: Path):
+    content = "a { color: red }" * 100_000
+    (tmp_path / "a.css").write_text(content)
+    compressor = ChangedFiles(quiet=True)
+    tracemalloc.start()
+    try:
+        assert len(compressor.compress(str(tmp_path / "a.css"))) == 2
+        assert tracemalloc.get_traced_memory()[0] < len(content) / 10
+    finally:
+        tracemalloc.stop()
