@@ -12,7 +12,7 @@ being served; a **warning** costs your visitors or you something later. Each fin
 about, and the next step.
 
 - `doctor --all` prints all of them with their documentation, `doctor --list` all that exist, `doctor --json` both as
-  JSON.
+  JSON: a `link` without a scheme, such as `docs/caching.md#what-is-never-cached`, is a page of benchapp's repository.
 - `ignore = ["sqlite-locks"]` in `[tool.benchapp]` of your `pyproject.toml` leaves out findings by their ids. An id of
   one of Django's own checks, such as `security.W004`, may be there, too; the ids in `allow` are left out as well.
 - `doctor` has two passes. It *reads* settings, code and URL configuration; then it *renders* pages as an anonymous
