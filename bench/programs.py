@@ -23,6 +23,8 @@ VERSION = "{}.{}".format(*sys.version_info[:2])
 # Distributions put servers outside of an ordinary user's PATH.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
+# Beside the command of `install_extra`, which drops the extras that it does not name.
+OTHER_EXTRAS = "with your other extras in the brackets"
 # The extra of pyproject.toml with the site and the application servers.
 SERVERS = "servers"
 PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -179,7 +179,7 @@ def how_to_install(item: Server | Service) -> str:
     if isinstance(item, Server) and item.hint:
         return item.hint
     if isinstance(item, Server) and (extra := _extra_of(item)):
-        return f"`{programs.install_extra(extra)}` installs it from the clone"
+        return f"`{programs.install_extra(extra)}` installs it from the clone, {programs.OTHER_EXTRAS}"
     return f"`apt-get install {' '.join(item.packages)}` installs it on Debian and Ubuntu"
 
 

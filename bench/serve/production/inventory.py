@@ -26,7 +26,7 @@ LOAD, WEB, DB, CACHE, FRONT = GROUPS = ("load", "web", "db", "cache", "front")
 SINGLE = (DB, CACHE, FRONT)
 # Ansible makes these itself.
 BUILT_IN = ("all", "ungrouped")
-INSTALL = programs.install_extra("hosts")
+INSTALL = f"{programs.install_extra('hosts')} ({programs.OTHER_EXTRAS})"
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
 # Becomes a file's name and a word of a command.

@@ -125,7 +125,8 @@ def test_without_ansible_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names: None)
     with pytest.raises(BenchError) as raised:
         measured(known, "http://127.0.0.1:9", rate=10)
-    message = f"program not installed: ansible-playbook; install it: {programs.install_extra('hosts')}"
+    install = f"{programs.install_extra('hosts')} (with your other extras in the brackets)"
+    message = f"program not installed: ansible-playbook; install it: {install}"
     assert str(raised.value) == message
 
 

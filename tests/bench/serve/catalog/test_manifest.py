@@ -225,7 +225,8 @@ def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     skip = resolve(kit(), "nginx-uwsgi")
     assert isinstance(skip, CannotRun)
     install = "`pipx install --force --include-deps './benchapp[servers]'` installs it from the clone"
-    assert skip.reason == f"program not installed: uwsgi; {install}"
+    others = "with your other extras in the brackets"
+    assert skip.reason == f"program not installed: uwsgi; {install}, {others}"
     skip = resolve(kit(), "lighttpd-flup")
     assert isinstance(skip, CannotRun)
     assert "'./benchapp[flup]'" in skip.reason

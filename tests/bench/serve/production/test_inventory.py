@@ -131,6 +131,7 @@ def test_without_ansible_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "find", lambda *_: None)
     hosts = tmp_path / "hosts.yml"
     hosts.touch()
-    message = f"program not installed: ansible-inventory; install it: {programs.install_extra('hosts')}"
+    install = f"{programs.install_extra('hosts')} (with your other extras in the brackets)"
+    message = f"program not installed: ansible-inventory; install it: {install}"
     with pytest.raises(BenchError, match=f"^{re.escape(message)}$"):
         inventory.read(hosts)
