@@ -60,17 +60,17 @@ def page(path, aliases, harmless, timeout_s):
 
 def status_by_address(path, aliases, timeout_s):
     """The status of a health check for a load balancer: over plain HTTP, and under the address of a server."""
-    return _requested(path, ADDRESS, aliases, (), timeout_s, secure=False)["status"]
+    return _requested(path, ADDRESS, aliases, (), timeout_s)["status"]
 
 
-def _requested(path, host, aliases, harmless, timeout_s, undone=None, secure=None):
+def _requested(path, host, aliases, harmless, timeout_s, undone=None):
     from django.conf import settings
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    if secure is None:
-        secure = bool(settings.SECURE_SSL_REDIRECT)
+    # A load balancer requests a server by its address.
+    secure = host != ADDRESS and bool(settings.SECURE_SSL_REDIRECT)
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     MISSING_STATIC.clear()
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,7 @@ def _requested(path, host, aliases, harmless, timeout_s, undone=None, secure=Non
             # It may never end.
             response.close()
     if not undone and _refuses_to_be_inside(response, transaction):
-        return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen, secure)
+        return _requested(path, host, aliases, harmless, timeout_s, rolled_back_unseen)
     session = getattr(getattr(response, "wsgi_request", None), "session", None)
     # The first cause of each.
     first_causes = dict(reversed(noted))
