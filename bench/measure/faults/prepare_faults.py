@@ -84,17 +84,25 @@ class PreparedFaults:
         done = {outcome.key for outcome in counting(self.recorded)}
         left = [item for item in self.faults if item.key not in done]
         count, ups = len(left), len({item.deployment for item in left})
-        skipped: dict[str, list[str]] = {}
-        for item in self.newly_skipped:
-            if item.round == 1:
-                where = f"{item.stack} with layer {item.layer}"
-                if item.layer == NO_LAYER:
-                    where = item.stack
-                skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
         count_words = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
         lines = [f"{count_words}, in about {estimate(UP_S * ups + FAULT_S * count)}"]
         lines += [f"note: {note}" for note in self.info.notes]
-        return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
+        return lines + _skipped(self.newly_skipped)
+
+
+def _skipped(outcomes: Sequence[FaultOutcome]) -> list[str]:
+    """A line for each reason and its cases, with the faults."""
+    cases: dict[tuple[str, str | None], list[str]] = {}
+    for item in outcomes:
+        if item.round == 1:
+            where = f"{item.stack} with layer {item.layer}"
+            if item.layer == NO_LAYER:
+                where = item.stack
+            cases.setdefault((item.fault, item.reason), []).append(where)
+    faults: dict[tuple[str | None, str], list[str]] = {}
+    for (fault, reason), names in cases.items():
+        faults.setdefault((reason, ", ".join(names)), []).append(fault)
+    return [f"skipped: {', '.join(names)}: {reason} ({where})" for (reason, where), names in faults.items()]
 
 
 def schedule(faults: Sequence[FaultItem]) -> Generator[FaultItem, FaultOutcome, None]:
