@@ -59,14 +59,14 @@ def document(every: Sequence[Run], page: Path) -> Document:
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _machine(every[case.run]) == _machine(run)]
-            project, more, commits = facts.project_options(run), facts.more_rounds(run), compare_refs(run)
+            project, more = facts.project_options(run), facts.more_rounds(run)
+            commits, not_judged = compare_refs(run), not_compared(run)
             for place in ranking.places(run):
                 board = ranking.board(place, number, alike)
                 compared = [item for item in commits if item.size == place.size]
-                lacking = [pair for pair in not_compared(run) if pair[0].size == place.size]
                 unknown = ""
-                if lacking:
-                    unknown = no_verdict(lacking)
+                if lacking := [pair for pair in not_judged if pair[0].size == place.size]:
+                    unknown = facts.sentence(no_verdict(lacking))
                 boards.append(recommendation.recommended(board, project, more, compared, unknown))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]

@@ -213,6 +213,7 @@ def _few_requests(run: Run) -> Iterable[str]:
 
 
 def sentence(text: str) -> str:
+    """The text in one line without secrets, with a capital and an end."""
     text = redact.redacted(one_line(text))
     text = text[:1].upper() + text[1:]
     if text.endswith((".", "!", "?")):

@@ -39,13 +39,13 @@ def recommended(
     project  options that name the project
     more     the command that makes more rounds
     commits  comparisons of the board's commits
-    unknown  planned comparisons without a verdict, in words; or empty
+    unknown  planned comparisons without a verdict, in a sentence; or empty
     """
     # At a rate all commits serve the same, if each keeps it.
     if commits and not (board.kind == "rate" and all(item.verdict == "same" for item in commits)):
         lines = [ref_comparison.headline(commits, board.margin, _compared_figure(board))]
         if unknown:
-            lines.append(f"{unknown[0].upper()}{unknown[1:]}.")
+            lines.append(unknown)
         if more and any(item.verdict == INCONCLUSIVE for item in commits):
             lines.append(f"{NEXT}{more}")
         return replace(board, answer=tuple(lines))
