@@ -27,7 +27,7 @@ from bench.serve.project.findings.finding import ERROR, Examination, Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
 from bench.serve.project.opened import open_project, read_project
-from bench.words import plural
+from bench.words import first_names, plural
 
 # Of `--json`: 2 has findings in place of advice.
 FORMAT = 2
@@ -36,8 +36,6 @@ WIDTH = 80
 SCREEN = (WIDTH, 40)
 # Without a description, so many pages of URL patterns are looked at.
 MAX_PATTERNS = 10
-# So many pages without status 200 are named.
-MAX_OTHERS = 3
 INDENT = "  "
 DEEPER = "    "
 
@@ -147,9 +145,7 @@ def _summary(project: Project, facts: Facts) -> list[str]:
     rendered = plural(len(pages) - len(others), "page")
     looked_at = f"database {engines}; {rendered} of {len(pages)} rendered with status 200"
     if others:
-        looked_at += f", but not {', '.join(others[:MAX_OTHERS])}"
-    if len(others) > MAX_OTHERS:
-        looked_at += f" and {len(others) - MAX_OTHERS} more"
+        looked_at += f", but not {first_names(others)}"
     return [str(project.folder), *_filled(what, ""), *_filled(looked_at, "")]
 
 

@@ -21,8 +21,6 @@ from bench.serve.project.findings.code import production_settings
 
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
 PUBLIC_KEY = "security.W009"
-# Of production's files, the steps for a person.
-INSTALL = "INSTALL.md"
 
 OUTPUT = replace(options.OUTPUT, required=True)
 FORMATS = ("systemd", *containers.FORMS)
@@ -76,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
     for note in case.notes:
         print(f"note: {note}", file=sys.stderr)
     # The install note comes last, so that the end of a long list names the next step.
-    files = sorted(_write(case, args), key=lambda path: path.name == INSTALL)
+    files = sorted(_write(case, args), key=lambda path: path.name == one_host.NOTE)
     for path in files:
         print(path)
     if wrong := advice.wrong_port(case):
@@ -87,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"note: {names}", file=sys.stderr)
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
-    if files[-1].name == INSTALL:
+    if files[-1].name == one_host.NOTE:
         print(f"{len(files)} files; next, read {files[-1]}", file=sys.stderr)
     return 0
 
@@ -98,7 +96,7 @@ def _case(args: argparse.Namespace, chosen: values.Values, env: dict[str, str]) 
     notes = []
     if chosen.places and args.format not in containers.FORMS:
         chosen, release = target.for_project(project, chosen)
-        notes += [note for note in (release, target.compiled_here(project)) if note]
+        notes = [note for note in (release, target.compiled_here(project)) if note]
     chosen = replace(chosen, user_env=env)
     return for_files(project, options.one_stack(args), args.layer, chosen, args.size), notes
 
