@@ -101,7 +101,7 @@ def inspect(question, folder):
         facts.update(static_files(settings))
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    facts["pages"] = []
+    facts["pages"], facts["checks_by_address"] = [], {}
     if question["pages"]:
         add_pages(facts, question, settings, routes)
     facts["worker_mb"] = memory_mb()
@@ -178,8 +178,6 @@ def add_pages(facts, question, settings, patterns):
     wanted = list(question["paths"])
     if facts["start"]:
         wanted.append(facts["start"])
-    facts["pages"] = []
-    facts["checks_by_address"] = {}
     if looked_at:
         facts["pages"] = pages(question, wanted, every_route, settings, get_page)
         for path in question["checks_by_address"]:
