@@ -26,6 +26,11 @@ class ChangedFiles(Compressor):
     Compressing all files takes each release seconds.
     """
 
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self._brotli: dict[bytes, bytes] = {}
+        self._gzip: dict[bytes, bytes] = {}
+
     def compress(self, path: str) -> list[str]:
         names, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
         with contextlib.suppress(FileNotFoundError):
@@ -33,11 +38,6 @@ class ChangedFiles(Compressor):
             if all(abs(Path(name).stat().st_mtime - changed) < SAME_S for name in names):
                 return names
         return super().compress(path)
-
-    def __init__(self, **options: object) -> None:
-        super().__init__(**options)
-        self._brotli: dict[bytes, bytes] = {}
-        self._gzip: dict[bytes, bytes] = {}
 
     def compress_brotli(self, data: bytes) -> bytes:
         return _once(super().compress_brotli, data, self._brotli)
